@@ -1,0 +1,49 @@
+// Bytes from outside: random reads with checked bounds, and outputs that appear whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// A readable range of bytes: a file, a part of one (an uncompressed archive member), or memory. Const reads are safe from many threads.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual uint64_t size() const = 0;
+  // Reads exactly out.size() bytes at offset; throws InvalidArgument when they are not all there (the file shrank, a bad offset).
+  virtual void read(uint64_t offset, std::span<std::byte> out) const = 0;
+};
+
+// pread, never mmap: a file that shrinks under us is an error, not a SIGBUS. Regular files only; throws InvalidArgument naming the path.
+std::shared_ptr<const ByteSource> open_file(const std::string& path);
+std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes);
+std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size);
+
+// Reads everything; throws when larger than `limit`.
+std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit);
+
+// An output written beside its final name and renamed by commit(); removed if never committed. Throws InvalidArgument with path and errno
+// text.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  void write_at(uint64_t offset, std::span<const std::byte> bytes);  // to fill in a header once the size is known
+  uint64_t size() const { return size_; }
+  void commit();  // flush, fsync, rename
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
+}  // namespace tutti

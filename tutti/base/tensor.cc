@@ -1,0 +1,45 @@
+#include "tutti/base/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+std::string to_string(const Type& type) { return std::string(name(type.dtype)) + to_string(type.shape); }
+
+Tensor::Tensor(Type type) : type_(std::move(type)) {
+  auto size = static_cast<size_t>(type_.bytes());
+  constexpr size_t alignment = 64;
+  size_t rounded = (std::max<size_t>(size, 1) + alignment - 1) / alignment * alignment;
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
+  if (data == nullptr) fail<OutOfMemory>("memory", "a tensor {} needs {} bytes", to_string(type_), size);
+  data_ = std::shared_ptr<std::byte>(data, [](std::byte* p) { std::free(p); });
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  if (shape.elements() != elements()) fail<InvalidArgument>("tensor", "{} cannot be reshaped to {}", to_string(type_), to_string(shape));
+  Tensor out = *this;
+  out.type_.shape = std::move(shape);
+  return out;
+}
+
+Tensor Tensor::converted(DType dtype) const {
+  Tensor out(dtype, shape());
+  dispatch(this->dtype(), [&](auto from) {
+    dispatch(dtype, [&](auto to) {
+      auto source = as<decltype(from)>();
+      auto target = out.template as<decltype(to)>();
+      for (size_t i = 0; i < source.size(); ++i) target[i] = static_cast<decltype(to)>(source[i]);
+    });
+  });
+  return out;
+}
+
+void Tensor::check(DType asked) const {
+  if (asked != type_.dtype) fail<InvalidArgument>("tensor", "holds {}, read as {}", to_string(type_), name(asked));
+}
+
+}  // namespace tutti
