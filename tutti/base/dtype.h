@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 namespace tutti {
 
@@ -95,6 +97,28 @@ constexpr DType dtype_of<float>() {
 template <>
 constexpr DType dtype_of<double>() {
   return DType::f64;
+}
+
+// One element to another type, with XLA's meaning and no undefined behaviour: floats to integers truncate and saturate, NaN becomes 0,
+// to bool is "not zero".
+template <class To, class From>
+To convert_element(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From{};
+  } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>) {
+    return convert_element<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if (value != value) return To{0};
+    if (value >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+    if (value <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
 }
 
 // Calls f with a value-initialised T for the C++ type of `dtype`: dispatch(d, [&](auto zero) { using T = decltype(zero); ... }).

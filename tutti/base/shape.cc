@@ -30,13 +30,13 @@ Ints Shape::strides() const {
   return out;
 }
 
-std::string to_string(std::span<const int64_t> ints) {
+std::string to_string(const Ints& ints) {
   std::string out = "[";
   for (size_t i = 0; i < ints.size(); ++i) out += (i ? ", " : "") + std::to_string(ints[i]);
   return out + "]";
 }
 
-std::string to_string(const Shape& shape) { return to_string(std::span<const int64_t>(shape.extents())); }
+std::string to_string(const Shape& shape) { return to_string(shape.extents()); }
 
 Shape broadcast(const Shape& a, const Shape& b) {
   Ints out(static_cast<size_t>(std::max(a.rank(), b.rank())));

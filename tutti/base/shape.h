@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -33,8 +32,8 @@ class Shape {
   int64_t elements_ = 1;
 };
 
-std::string to_string(const Shape& shape);             // "[1, 32]"
-std::string to_string(std::span<const int64_t> ints);  // the same for any list
+std::string to_string(const Shape& shape);  // "[1, 32]"
+std::string to_string(const Ints& ints);    // the same for any list
 
 // NumPy's rule; throws InvalidArgument when they do not fit.
 Shape broadcast(const Shape& a, const Shape& b);

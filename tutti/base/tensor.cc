@@ -32,7 +32,7 @@ Tensor Tensor::converted(DType dtype) const {
     dispatch(dtype, [&](auto to) {
       auto source = as<decltype(from)>();
       auto target = out.template as<decltype(to)>();
-      for (size_t i = 0; i < source.size(); ++i) target[i] = static_cast<decltype(to)>(source[i]);
+      for (size_t i = 0; i < source.size(); ++i) target[i] = convert_element<decltype(to)>(source[i]);
     });
   });
   return out;
