@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tutti/base/utf8.h"
+
 namespace tutti {
 
 Error::Error(std::string_view where, std::string_view message) : std::runtime_error(fmt::format("[{}] {}", where, escape(message, 8000))) {}
@@ -12,19 +14,10 @@ InternalError::InternalError(std::string_view where, std::string_view message)
 
 namespace {
 
-// Length of the valid UTF-8 sequence at `at`, or 0.
-size_t utf8_length(std::string_view text, size_t at) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(at);
-  size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xc0) != 0x80) return 0;
-  // C1 controls, overlong forms, surrogates and beyond U+10FFFF are not for terminals.
-  if (length == 2 && lead == 0xc2 && byte(at + 1) < 0xa0) return 0;
-  if (length == 3 && ((lead == 0xe0 && byte(at + 1) < 0xa0) || (lead == 0xed && byte(at + 1) > 0x9f))) return 0;
-  if (length == 4 && ((lead == 0xf0 && byte(at + 1) < 0x90) || (lead == 0xf4 && byte(at + 1) > 0x8f))) return 0;
-  return length;
+// C1 controls are valid UTF-8 and not for terminals.
+bool is_control(std::string_view sequence) {
+  char32_t code = utf8_decode(sequence);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -50,7 +43,7 @@ std::string escape(std::string_view text, size_t longest) {
     if (out.size() >= longest) return out + "…";
     size_t length = utf8_length(text, i);
     auto byte = static_cast<unsigned char>(text[i]);
-    if (length == 0 || (length == 1 && (byte < 0x20 || byte == 0x7f))) {
+    if (length == 0 || is_control(text.substr(i, length))) {
       out += byte == '\n' ? std::string("\\n") : byte == '\t' ? std::string("\\t") : fmt::format("\\x{:02x}", byte);
       i += 1;
     } else {
@@ -64,9 +57,13 @@ std::string escape(std::string_view text, size_t longest) {
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
   if (name.size() > 100) return "";
   std::vector<std::pair<size_t, std::string>> near;
-  for (const auto& candidate : known) {
+  const size_t most = std::max<size_t>(2, name.size() / 3);
+  // Known names may come from a file: a hint is not worth more than a moment.
+  for (size_t i = 0; i < std::min<size_t>(known.size(), 2000); ++i) {
+    const auto& candidate = known[i];
+    if (candidate.size() > name.size() + most || name.size() > candidate.size() + most) continue;
     size_t distance = edit_distance(name, candidate);
-    if (distance <= std::max<size_t>(2, name.size() / 3)) near.emplace_back(distance, candidate);
+    if (distance <= most) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   if (near.empty()) return "";

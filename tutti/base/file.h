@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tutti {
@@ -27,8 +28,8 @@ std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whol
 // Reads everything; throws when larger than `limit`.
 std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit);
 
-// An output written beside its final name and renamed by commit(); removed if never committed. Throws InvalidArgument with path and errno
-// text.
+// An output written beside its final name and renamed by commit(); removed if never committed. Writes are buffered. Throws InvalidArgument
+// with path and errno text.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -41,9 +42,12 @@ class OutputFile {
   uint64_t size() const { return size_; }
   void commit();  // flush, fsync, rename
  private:
+  void flush();
+  void put(uint64_t offset, std::span<const std::byte> bytes);
   std::string path_, temporary_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+  std::vector<std::byte> buffer_;  // the last bytes of size_, not yet written
 };
 
 }  // namespace tutti

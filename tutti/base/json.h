@@ -1,8 +1,9 @@
 // JSON as Python writes it (NaN and Infinity included): one value type for Keras configs, --json output and reports.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,13 @@ class Json {
   Json() = default;  // null
   Json(std::nullptr_t) {}
   Json(bool value) : value_(value) {}
-  Json(int value) : value_(static_cast<int64_t>(value)) {}
-  Json(int64_t value) : value_(value) {}
+  template <std::integral T>
+  Json(T value) {
+    if (std::in_range<int64_t>(value))
+      value_ = static_cast<int64_t>(value);
+    else
+      value_ = static_cast<double>(value);
+  }
   Json(double value) : value_(value) {}
   Json(const char* value) : value_(std::string(value)) {}
   Json(std::string value) : value_(std::move(value)) {}
@@ -32,19 +38,20 @@ class Json {
   static Json list() { return JsonList{}; }
   static Json object() { return JsonMembers{}; }
 
-  // Budgets against hostile text; beyond them, or on any syntax error, throws InvalidArgument("json", ... with line and column).
+  // Budgets against hostile text (the values then take less than 200 MB); beyond them, or on any syntax error, a key given twice or text
+  // that is not UTF-8, throws InvalidArgument("json", ... with line and column).
   struct Limits {
-    uint64_t bytes = 64 << 20;
+    uint64_t bytes = 32 << 20;
     int depth = 200;
-    uint64_t values = 4'000'000;
+    uint64_t values = 1'000'000;
   };
   static Json parse(std::string_view text, const Limits& limits);
   static Json parse(std::string_view text) { return parse(text, Limits{}); }
-  std::string dump(int indent = -1) const;  // -1: one line, Python's separators ", " and ": "
+  std::string dump(int indent = -1) const;  // as Python's json.dumps; -1: one line with the separators ", " and ": "
 
   bool is_null() const;
   bool is_bool() const;
-  bool is_int() const;     // written without point or exponent and fits int64
+  bool is_int() const;     // written without point or exponent, and fits int64 (else a float)
   bool is_number() const;  // int or float
   bool is_string() const;
   bool is_list() const;
@@ -72,7 +79,7 @@ class Json {
   bool operator==(const Json& other) const;
 
  private:
-  std::variant<std::nullptr_t, bool, int64_t, double, std::string, std::vector<Json>, JsonMembers> value_ = nullptr;
+  std::variant<std::nullptr_t, bool, int64_t, double, std::string, JsonList, JsonMembers> value_ = nullptr;
 };
 
 }  // namespace tutti

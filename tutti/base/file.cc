@@ -1,0 +1,174 @@
+#include "tutti/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+namespace {
+
+// Text of the current errno; strerror is not safe between threads.
+std::string reason() { return std::error_code(errno, std::generic_category()).message(); }
+
+void check_range(uint64_t offset, uint64_t count, uint64_t size, std::string_view what) {
+  if (offset > size || count > size - offset)
+    fail<InvalidArgument>("file", "'{}' ends too early: {} bytes at offset {} are outside of its {} bytes", escape(what), count, offset,
+                          size);
+}
+
+class FileSource : public ByteSource {
+ public:
+  FileSource(std::string path, int descriptor, uint64_t size) : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+  ~FileSource() override { ::close(descriptor_); }
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  uint64_t size() const override { return size_; }
+  void read(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size(), size_, path_);
+    while (!out.empty()) {
+      ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail<InvalidArgument>("file", "cannot read '{}': {}", escape(path_), reason());
+      if (count == 0) fail<InvalidArgument>("file", "'{}' became shorter while it was read", escape(path_));
+      out = out.subspan(static_cast<size_t>(count));
+      offset += static_cast<uint64_t>(count);
+    }
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+  uint64_t size_;
+};
+
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  uint64_t size() const override { return bytes_.size(); }
+  void read(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size(), bytes_.size(), "memory");
+    if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class PartSource : public ByteSource {
+ public:
+  PartSource(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size)
+      : whole_(std::move(whole)), offset_(offset), size_(size) {}
+  uint64_t size() const override { return size_; }
+  void read(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size(), size_, "part of a file");
+    whole_->read(offset_ + offset, out);
+  }
+
+ private:
+  std::shared_ptr<const ByteSource> whole_;
+  uint64_t offset_, size_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ByteSource> open_file(const std::string& path) {
+  // Non-blocking: opening a named pipe must not wait for its writer.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail<InvalidArgument>("file", "cannot open '{}': {}", escape(path), reason());
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    fail<InvalidArgument>("file", "cannot open '{}': {}", escape(path),
+                          S_ISDIR(status.st_mode) ? "it is a directory" : "not a regular file");
+  }
+  return std::make_shared<FileSource>(path, descriptor, static_cast<uint64_t>(status.st_size));
+}
+
+std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes) { return std::make_shared<MemorySource>(std::move(bytes)); }
+
+std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size) {
+  check_range(offset, size, whole->size(), "part of a file");
+  return std::make_shared<PartSource>(std::move(whole), offset, size);
+}
+
+std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit) {
+  if (source.size() > limit) fail<InvalidArgument>("file", "at most {} bytes are read here; got {}", limit, source.size());
+  std::vector<std::byte> out(source.size());
+  source.read(0, out);
+  return out;
+}
+
+namespace {
+constexpr size_t buffer_bytes = 64 << 10;
+}
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_symlink(path_, ignored)) path_ = fs::weakly_canonical(path_, ignored).string();  // the link stays, its target is replaced
+  auto status = fs::status(path_, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(path_));
+  static std::atomic<unsigned> count = 0;
+  temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
+  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > buffer_bytes) flush();
+  if (bytes.size() > buffer_bytes)
+    put(size_, bytes);
+  else
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  size_ += bytes.size();
+}
+
+void OutputFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+void OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+  check_range(offset, bytes.size(), size_, path_);
+  flush();
+  put(offset, bytes);
+}
+
+void OutputFile::commit() {
+  flush();
+  if (::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+void OutputFile::flush() {
+  if (!buffer_.empty()) put(size_ - buffer_.size(), buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::put(uint64_t offset, std::span<const std::byte> bytes) {
+  if (descriptor_ < 0) fail<InternalError>("file", "'{}' is written after it was committed", escape(path_));
+  while (!bytes.empty()) {
+    ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+}  // namespace tutti
