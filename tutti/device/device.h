@@ -1,0 +1,82 @@
+// The contract of a device: allocate, copy, say what it supports, compile, run, synchronize. Devices are chosen at run time and live side
+// by side in one process. Everything above this header is the same for all of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+// Memory of a device holding one value. Move-only through its unique_ptr.
+class Buffer {
+ public:
+  explicit Buffer(Type type) : type_(std::move(type)) {}
+  virtual ~Buffer() = default;
+  const Type& type() const { return type_; }
+  // The bytes themselves where the device computes in host memory, else an empty span.
+  virtual std::span<std::byte> host() = 0;
+
+ private:
+  Type type_;
+};
+
+struct ProgramStats {
+  int64_t kernels = 0;            // launched a run
+  int64_t flops = 0;              // a run
+  int64_t bytes = 0;              // read and written a run, if nothing were cached
+  int64_t peak_memory_bytes = 0;  // intermediate values, as planned
+  int64_t weight_bytes = 0;
+};
+
+// A compiled graph. Weights and state live inside; run() may be called again and again, from one thread at a time.
+class Program {
+ public:
+  virtual ~Program() = default;
+  // Inputs and outputs in the graph's order, of exactly its types.
+  virtual void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) = 0;
+  const std::vector<Type>& input_types() const { return input_types_; }
+  const std::vector<Type>& output_types() const { return output_types_; }
+  const ProgramStats& stats() const { return stats_; }
+
+ protected:
+  explicit Program(const Graph& graph);  // takes the types
+  // Throws InvalidArgument naming the first input or output that does not fit.
+  void check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const;
+  ProgramStats stats_;
+
+ private:
+  std::vector<Type> input_types_, output_types_;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;         // "reference", "cpu", "cuda:1"
+  virtual std::string description() const = 0;  // one line for `tutti devices`
+  virtual int64_t memory_bytes() const = 0;     // in all
+  // Why this node cannot run here, or nothing.
+  virtual std::optional<std::string> refuses(const Graph& graph, const Node& node) const = 0;
+  virtual std::unique_ptr<Buffer> allocate(const Type& type) = 0;
+  virtual void to_device(std::span<const std::byte> from, Buffer& to) = 0;
+  virtual void to_host(Buffer& from, std::span<std::byte> to) = 0;
+  // Throws Unsupported listing every refused node, OutOfMemory (before allocating) when the plan does not fit.
+  virtual std::unique_ptr<Program> compile(const Graph& graph) = 0;
+  virtual void synchronize() = 0;
+};
+
+// The devices of this process by name, made on first use. Unknown names throw InvalidArgument with the nearest known ones.
+std::shared_ptr<Device> open_device(const std::string& name);
+
+struct DeviceListing {
+  std::string name, kind, description, found;  // found: how it was found, or why it is absent
+  bool usable = false;
+  int64_t memory_bytes = 0;
+};
+std::vector<DeviceListing> list_devices();
+
+}  // namespace tutti
