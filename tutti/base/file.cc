@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "tutti/base/error.h"
 
@@ -25,6 +27,17 @@ void check_range(uint64_t offset, uint64_t count, uint64_t size, std::string_vie
                           size);
 }
 
+void read_exactly(int descriptor, uint64_t offset, std::span<std::byte> out, std::string_view path) {
+  while (!out.empty()) {
+    ssize_t count = ::pread(descriptor, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail<InvalidArgument>("file", "cannot read '{}': {}", escape(path), reason());
+    if (count == 0) fail<InvalidArgument>("file", "'{}' became shorter while it was read", escape(path));
+    out = out.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
 class FileSource : public ByteSource {
  public:
   FileSource(std::string path, int descriptor, uint64_t size) : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
@@ -34,14 +47,7 @@ class FileSource : public ByteSource {
   uint64_t size() const override { return size_; }
   void read(uint64_t offset, std::span<std::byte> out) const override {
     check_range(offset, out.size(), size_, path_);
-    while (!out.empty()) {
-      ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail<InvalidArgument>("file", "cannot read '{}': {}", escape(path_), reason());
-      if (count == 0) fail<InvalidArgument>("file", "'{}' became shorter while it was read", escape(path_));
-      out = out.subspan(static_cast<size_t>(count));
-      offset += static_cast<uint64_t>(count);
-    }
+    read_exactly(descriptor_, offset, out, path_);
   }
 
  private:
@@ -108,7 +114,25 @@ std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit) {
 }
 
 namespace {
+
 constexpr size_t buffer_bytes = 64 << 10;
+
+// Outputs begun and not committed. Never destroyed: a thread may ask for the end of the process while main returns.
+struct Unfinished {
+  std::mutex mutex;
+  std::set<std::string> paths;
+};
+Unfinished& unfinished() {
+  static Unfinished& all = *std::make_unique<Unfinished>().release();
+  return all;
+}
+
+}  // namespace
+
+void exit_discarding_outputs(int code) {
+  std::scoped_lock lock(unfinished().mutex);
+  for (const auto& path : unfinished().paths) ::unlink(path.c_str());
+  ::_exit(code);
 }
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
@@ -120,14 +144,18 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(path_));
   static std::atomic<unsigned> count = 0;
   temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
+  std::scoped_lock lock(unfinished().mutex);
   descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  unfinished().paths.insert(temporary_);
 }
 
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
+  std::scoped_lock lock(unfinished().mutex);
   ::unlink(temporary_.c_str());
+  unfinished().paths.erase(temporary_);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -147,10 +175,18 @@ void OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   put(offset, bytes);
 }
 
+void OutputFile::read_at(uint64_t offset, std::span<std::byte> out) {
+  check_range(offset, out.size(), size_, path_);
+  flush();
+  read_exactly(descriptor_, offset, out, temporary_);
+}
+
 void OutputFile::commit() {
   flush();
   if (::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  std::scoped_lock lock(unfinished().mutex);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  unfinished().paths.erase(temporary_);
   ::close(descriptor_);
   descriptor_ = -1;
 }

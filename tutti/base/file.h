@@ -39,6 +39,7 @@ class OutputFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   void write_at(uint64_t offset, std::span<const std::byte> bytes);  // to fill in a header once the size is known
+  void read_at(uint64_t offset, std::span<std::byte> out);           // what was written
   uint64_t size() const { return size_; }
   void commit();  // flush, fsync, rename
  private:
@@ -49,5 +50,9 @@ class OutputFile {
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_;  // the last bytes of size_, not yet written
 };
+
+// Ends the process at once, without destructors, from any thread (not from a signal handler): outputs not yet committed are removed, and
+// none is committed or begun after.
+[[noreturn]] void exit_discarding_outputs(int code);
 
 }  // namespace tutti
