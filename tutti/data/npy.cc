@@ -1,0 +1,117 @@
+#include "tutti/data/npy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+static_assert(std::endian::native == std::endian::little);
+
+namespace {
+
+void reverse_each(std::span<std::byte> bytes, size_t element) {
+  for (size_t at = 0; at + element <= bytes.size(); at += element) std::reverse(bytes.data() + at, bytes.data() + at + element);
+}
+
+// A bool holding another value than 0 or 1 is undefined behaviour; files may hold any byte.
+void make_bools(std::span<std::byte> bytes) {
+  for (auto& b : bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
+}
+
+Shape row_of(const Shape& shape) { return Ints(shape.begin() + 1, shape.end()); }
+
+}  // namespace
+
+NpyReader::NpyReader(std::shared_ptr<const ByteSource> source, std::string file)
+    : source_(std::move(source)), file_(std::move(file)), header_(read_npy_header(*source_, file_)) {}
+
+Tensor NpyReader::rows(int64_t begin, int64_t count) const {
+  const Shape& shape = header_.type.shape;
+  if (shape.rank() == 0)
+    fail<InvalidArgument>("npy", "{}: holds a single number; expected an array whose first axis counts the samples", file_);
+  if (begin < 0 || count < 0 || begin > shape[0] - count)
+    fail<InvalidArgument>("npy", "{}: rows {} to {} asked for; the array has {}", file_, begin, begin + count, shape[0]);
+  Tensor out(header_.type.dtype, with_rows(count, row_of(shape)));
+  if (header_.fortran_order && shape.rank() > 1) {
+    read_fortran(begin, out);
+  } else {
+    int64_t row_bytes = shape[0] == 0 ? 0 : header_.type.bytes() / shape[0];
+    source_->read(header_.data_offset + static_cast<uint64_t>(begin * row_bytes), out.bytes());
+  }
+  if (header_.big_endian) reverse_each(out.bytes(), static_cast<size_t>(byte_size(out.dtype())));
+  if (out.dtype() == DType::boolean) make_bools(out.bytes());
+  return out;
+}
+
+Tensor NpyReader::all() const {
+  if (type().shape.rank() > 0) return rows(0, type().shape[0]);
+  Tensor out(type());
+  source_->read(header_.data_offset, out.bytes());
+  if (header_.big_endian) std::reverse(out.bytes().begin(), out.bytes().end());
+  if (out.dtype() == DType::boolean) make_bools(out.bytes());
+  return out;
+}
+
+// The file holds, for each place within a row (its first axis fastest), that place of all rows. One read per place.
+void NpyReader::read_fortran(int64_t begin, Tensor& out) const {
+  if (out.elements() == 0) return;
+  const Shape& shape = header_.type.shape;
+  auto element = static_cast<size_t>(byte_size(out.dtype()));
+  int64_t count = out.shape()[0], places = out.elements() / count;
+  Ints strides = out.shape().strides(), index(strides.size(), 0);
+  std::vector<std::byte> column(static_cast<size_t>(count) * element);
+  std::byte* target = out.bytes().data();
+  for (int64_t place = 0, at = 0; place < places; ++place) {
+    source_->read(header_.data_offset + static_cast<uint64_t>(place * shape[0] + begin) * element, column);
+    for (int64_t row = 0; row < count; ++row)
+      std::memcpy(target + static_cast<size_t>(row * strides[0] + at) * element, column.data() + static_cast<size_t>(row) * element,
+                  element);
+    for (size_t axis = 1; axis < index.size(); ++axis) {
+      at += strides[axis];
+      if (++index[axis] < shape[static_cast<int64_t>(axis)]) break;
+      at -= index[axis] * strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+NpyWriter::NpyWriter(std::string path, DType dtype, const Shape& row) : type_{dtype, with_rows(0, row)}, file_(std::move(path)) {
+  file_.write(npy_header(type_));
+}
+
+void NpyWriter::write(const Tensor& rows) {
+  check_rows("npy", rows, type_.dtype, row_of(type_.shape));
+  file_.write(rows.bytes());
+  type_.shape = with_rows(type_.shape[0] + rows.shape()[0], row_of(type_.shape));
+}
+
+void NpyWriter::commit() {
+  std::string header = npy_header(type_);
+  file_.write_at(0, std::as_bytes(std::span(header)));
+  file_.commit();
+}
+
+Tensor read_npy(const std::string& path) { return NpyReader(path).all(); }
+
+void write_npy(const std::string& path, const Tensor& tensor) {
+  OutputFile file(path);
+  file.write(npy_header(tensor.type()));
+  file.write(tensor.bytes());
+  file.commit();
+}
+
+Shape with_rows(int64_t count, const Shape& row) {
+  Ints extents{count};
+  extents.insert(extents.end(), row.begin(), row.end());
+  return extents;
+}
+
+void check_rows(std::string_view where, const Tensor& rows, DType dtype, const Shape& row) {
+  if (rows.dtype() != dtype || rows.shape().rank() != row.rank() + 1 || row_of(rows.shape()) != row)
+    fail<InternalError>(where, "rows of {}{} are written; got {}", name(dtype), to_string(row), to_string(rows.type()));
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+// Arrays in NumPy's .npy format: read by ranges of rows, so that a file may be larger than memory, and written row by row.
+#pragma once
+
+#include "tutti/data/npy_header.h"
+
+namespace tutti {
+
+class NpyReader {
+ public:
+  // `file` names the source in messages.
+  NpyReader(std::shared_ptr<const ByteSource> source, std::string file);
+  explicit NpyReader(const std::string& path) : NpyReader(open_file(path), path) {}
+
+  const Type& type() const { return header_.type; }  // of the whole array
+  // Rows begin, ..., begin + count - 1 of the first axis, in native byte order, row-major. Throws when they are not all there.
+  Tensor rows(int64_t begin, int64_t count) const;
+  Tensor all() const;
+
+ private:
+  void read_fortran(int64_t begin, Tensor& out) const;
+  std::shared_ptr<const ByteSource> source_;
+  std::string file_;
+  NpyHeader header_;
+};
+
+// Writes what numpy.save writes. The number of rows is known at commit() only; before it there is no file under the final name.
+class NpyWriter {
+ public:
+  NpyWriter(std::string path, DType dtype, const Shape& row);
+  void write(const Tensor& rows);  // [count, row...]
+  void commit();
+
+ private:
+  Type type_;  // of all rows written yet
+  OutputFile file_;
+};
+
+Tensor read_npy(const std::string& path);
+void write_npy(const std::string& path, const Tensor& tensor);
+
+// [count, row...]
+Shape with_rows(int64_t count, const Shape& row);
+// Throws InternalError unless `rows` are rows of this dtype and shape: what a writer is handed.
+void check_rows(std::string_view where, const Tensor& rows, DType dtype, const Shape& row);
+
+}  // namespace tutti

@@ -1,0 +1,68 @@
+#include "tutti/data/npz.h"
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr std::string_view suffix = ".npy";
+
+std::string header_of(const ArraySpec& spec, int64_t count) { return npy_header({spec.dtype, with_rows(count, spec.row)}); }
+
+}  // namespace
+
+NpzReader::NpzReader(std::shared_ptr<const ByteSource> source, std::string file) : file_(std::move(file)), zip_(std::move(source)) {
+  for (const auto& member : zip_.members())
+    if (member.name.ends_with(suffix)) names_.push_back(member.name.substr(0, member.name.size() - suffix.size()));
+}
+
+NpyReader NpzReader::open(std::string_view name) const {
+  const auto* member = zip_.find(std::string(name) + std::string(suffix));
+  if (member == nullptr) fail<InvalidArgument>("npz", "{}: no array '{}'{}", file_, name, did_you_mean(name, names_));
+  return {zip_.open(*member), file_ + "/" + std::string(name)};
+}
+
+NpzWriter::NpzWriter(const std::string& path, std::vector<ArraySpec> arrays) : file_(path) {
+  for (auto& spec : arrays) {
+    std::unique_ptr<OutputFile> waiting;
+    if (arrays_.empty())
+      zip_.begin(spec.name + std::string(suffix), header_of(spec, 0).size());
+    else
+      waiting = std::make_unique<OutputFile>(path);
+    arrays_.push_back({std::move(spec), 0, std::move(waiting)});
+  }
+}
+
+void NpzWriter::write(size_t array, const Tensor& rows) {
+  Array& target = arrays_.at(array);
+  check_rows("npz", rows, target.spec.dtype, target.spec.row);
+  if (target.waiting)
+    target.waiting->write(rows.bytes());
+  else
+    zip_.write(rows.bytes());
+  target.count += rows.shape()[0];
+}
+
+void NpzWriter::commit() {
+  std::vector<std::byte> chunk;
+  for (auto& array : arrays_) {
+    std::string header = header_of(array.spec, array.count);
+    if (array.waiting) {
+      zip_.begin(array.spec.name + std::string(suffix), header.size());
+      for (uint64_t at = 0; at < array.waiting->size(); at += chunk.size()) {
+        chunk.resize(std::min<uint64_t>(1 << 20, array.waiting->size() - at));
+        array.waiting->read_at(at, chunk);
+        zip_.write(chunk);
+      }
+      array.waiting.reset();
+    }
+    zip_.end(header);
+  }
+  zip_.finish();
+  file_.commit();
+}
+
+}  // namespace tutti
