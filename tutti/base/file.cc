@@ -58,7 +58,7 @@ class FileSource : public ByteSource {
 
 class MemorySource : public ByteSource {
  public:
-  explicit MemorySource(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  MemorySource(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) : owner_(std::move(owner)), bytes_(bytes) {}
   uint64_t size() const override { return bytes_.size(); }
   void read(uint64_t offset, std::span<std::byte> out) const override {
     check_range(offset, out.size(), bytes_.size(), "memory");
@@ -66,7 +66,8 @@ class MemorySource : public ByteSource {
   }
 
  private:
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
 };
 
 class PartSource : public ByteSource {
@@ -99,7 +100,15 @@ std::shared_ptr<const ByteSource> open_file(const std::string& path) {
   return std::make_shared<FileSource>(path, descriptor, static_cast<uint64_t>(status.st_size));
 }
 
-std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes) { return std::make_shared<MemorySource>(std::move(bytes)); }
+std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  return std::make_shared<MemorySource>(owner, *owner);
+}
+
+std::shared_ptr<const ByteSource> memory_source(std::unique_ptr<std::byte[]> bytes, uint64_t size) {
+  std::span<const std::byte> view(bytes.get(), size);
+  return std::make_shared<MemorySource>(std::shared_ptr<std::byte[]>(std::move(bytes)), view);
+}
 
 std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size) {
   check_range(offset, size, whole->size(), "part of a file");

@@ -23,6 +23,7 @@ class ByteSource {
 // pread, never mmap: a file that shrinks under us is an error, not a SIGBUS. Regular files only; throws InvalidArgument naming the path.
 std::shared_ptr<const ByteSource> open_file(const std::string& path);
 std::shared_ptr<const ByteSource> memory_source(std::vector<std::byte> bytes);
+std::shared_ptr<const ByteSource> memory_source(std::unique_ptr<std::byte[]> bytes, uint64_t size);
 std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size);
 
 // Reads everything; throws when larger than `limit`.
