@@ -21,8 +21,6 @@ void make_bools(std::span<std::byte> bytes) {
   for (auto& b : bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
 }
 
-Shape row_of(const Shape& shape) { return Ints(shape.begin() + 1, shape.end()); }
-
 }  // namespace
 
 NpyReader::NpyReader(std::shared_ptr<const ByteSource> source, std::string file)
@@ -78,19 +76,19 @@ void NpyReader::read_fortran(int64_t begin, Tensor& out) const {
   }
 }
 
-NpyWriter::NpyWriter(std::string path, DType dtype, const Shape& row) : type_{dtype, with_rows(0, row)}, file_(std::move(path)) {
-  file_.write(npy_header(type_));
-}
+NpyWriter::NpyWriter(std::string path, ArraySpec array) : array_(std::move(array)), file_(std::move(path)) { file_.write(header()); }
+
+std::string NpyWriter::header() const { return npy_header({array_.dtype, with_rows(count_, array_.row)}); }
 
 void NpyWriter::write(const Tensor& rows) {
-  check_rows("npy", rows, type_.dtype, row_of(type_.shape));
+  check_rows("npy", rows, array_);
   file_.write(rows.bytes());
-  type_.shape = with_rows(type_.shape[0] + rows.shape()[0], row_of(type_.shape));
+  count_ += rows.shape()[0];
 }
 
 void NpyWriter::commit() {
-  std::string header = npy_header(type_);
-  file_.write_at(0, std::as_bytes(std::span(header)));
+  std::string final_header = header();
+  file_.write_at(0, std::as_bytes(std::span(final_header)));
   file_.commit();
 }
 
@@ -101,17 +99,6 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   file.write(npy_header(tensor.type()));
   file.write(tensor.bytes());
   file.commit();
-}
-
-Shape with_rows(int64_t count, const Shape& row) {
-  Ints extents{count};
-  extents.insert(extents.end(), row.begin(), row.end());
-  return extents;
-}
-
-void check_rows(std::string_view where, const Tensor& rows, DType dtype, const Shape& row) {
-  if (rows.dtype() != dtype || rows.shape().rank() != row.rank() + 1 || row_of(rows.shape()) != row)
-    fail<InternalError>(where, "rows of {}{} are written; got {}", name(dtype), to_string(row), to_string(rows.type()));
 }
 
 }  // namespace tutti

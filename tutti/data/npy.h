@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tutti/data/npy_header.h"
+#include "tutti/data/rows.h"
 
 namespace tutti {
 
@@ -26,21 +27,18 @@ class NpyReader {
 // Writes what numpy.save writes. The number of rows is known at commit() only; before it there is no file under the final name.
 class NpyWriter {
  public:
-  NpyWriter(std::string path, DType dtype, const Shape& row);
+  NpyWriter(std::string path, ArraySpec array);
   void write(const Tensor& rows);  // [count, row...]
   void commit();
 
  private:
-  Type type_;  // of all rows written yet
+  std::string header() const;
+  ArraySpec array_;
+  int64_t count_ = 0;
   OutputFile file_;
 };
 
 Tensor read_npy(const std::string& path);
 void write_npy(const std::string& path, const Tensor& tensor);
-
-// [count, row...]
-Shape with_rows(int64_t count, const Shape& row);
-// Throws InternalError unless `rows` are rows of this dtype and shape: what a writer is handed.
-void check_rows(std::string_view where, const Tensor& rows, DType dtype, const Shape& row);
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ NpzWriter::NpzWriter(const std::string& path, std::vector<ArraySpec> arrays) : f
 
 void NpzWriter::write(size_t array, const Tensor& rows) {
   Array& target = arrays_.at(array);
-  check_rows("npz", rows, target.spec.dtype, target.spec.row);
+  check_rows("npz", rows, target.spec);
   if (target.waiting)
     target.waiting->write(rows.bytes());
   else

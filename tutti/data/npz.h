@@ -25,13 +25,6 @@ class NpzReader {
   std::vector<std::string> names_;
 };
 
-// An array whose rows are written as they come.
-struct ArraySpec {
-  std::string name;
-  DType dtype = DType::f32;
-  Shape row;
-};
-
 // Stored, not compressed. The first array goes straight to its place; the others wait in files beside it, because a zip member is written
 // in one piece and rows of all arrays arrive together.
 class NpzWriter {

@@ -1,0 +1,194 @@
+#include "tutti/data/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr size_t block_bytes = 1 << 20;
+constexpr size_t longest_row = 16 << 20;  // bytes; a row of an image of 1000 x 1000 pixels fits
+
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+bool ends_line(char c) { return c == '\n' || c == '\r'; }
+
+// Any decimal number, inf or nan. Python and NumPy take a leading plus, from_chars does not.
+std::optional<double> parse_double(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  double value = 0;
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    // Too small is zero, too large is an error: the wider type tells them apart.
+    long double wide = 0;
+    if (std::from_chars(text.data(), end, wide).ec != std::errc{}) return {};
+    value = static_cast<double>(wide);
+    if (std::isinf(value)) return {};
+    return value;
+  }
+  if (error != std::errc{} || stop != end) return {};
+  return value;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  const char* end = text.data() + text.size();
+  int64_t value = 0;
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc{} && stop == end) return value;
+  auto real = parse_double(text);  // 3.0, 1e3, +5
+  constexpr double bound = 9223372036854775808.0;
+  if (!real || *real != std::trunc(*real) || *real < -bound || *real >= bound) return {};
+  return static_cast<int64_t>(*real);
+}
+
+}  // namespace
+
+CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file, CsvHeader header)
+    : source_(std::move(source)), file_(std::move(file)) {
+  more();
+  if (buffer_.starts_with("\xff\xfe") || buffer_.starts_with("\xfe\xff"))
+    fail<Unsupported>("csv", "{}: is UTF-16 text; hint: save it as UTF-8", file_);
+  if (buffer_.starts_with("\xef\xbb\xbf")) at_ = 3;
+  if (!next_row()) fail<InvalidArgument>("csv", "{}: is empty; expected rows of numbers, with or without a header", file_);
+  columns_ = fields_.size();
+  auto is_number = [&](const Field& field) { return parse_double(text(field)).has_value(); };
+  if (header == CsvHeader::present || (header == CsvHeader::detect && std::none_of(fields_.begin(), fields_.end(), is_number))) {
+    for (const Field& field : fields_) names_.emplace_back(text(field));
+  } else {
+    pending_ = true;
+  }
+}
+
+Tensor CsvReader::next(int64_t count, DType dtype) {
+  Tensor out(dtype, {count, columns()});
+  int64_t rows = 0;
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto target = out.as<T>();
+    for (; rows < count && (pending_ || next_row()); ++rows) {
+      pending_ = false;
+      for (size_t column = 0; column < columns_; ++column) {
+        T& to = target[static_cast<size_t>(rows) * columns_ + column];
+        if constexpr (is_float(dtype_of<T>())) {
+          to = convert_element<T>(number<double>(column));
+        } else {
+          auto value = number<int64_t>(column);
+          to = convert_element<T>(value);
+          if (static_cast<int64_t>(to) != value || (value < 0 && !is_signed(dtype_of<T>())))
+            refuse(column, fmt::format("{} is outside of {}", value, numpy_name(dtype)));
+        }
+      }
+    }
+  });
+  if (rows == count) return out;
+  Tensor fewer(dtype, {rows, columns()});
+  std::copy_n(out.bytes().begin(), fewer.bytes().size(), fewer.bytes().begin());
+  return fewer;
+}
+
+bool CsvReader::next_row() {
+  if (!split_line()) return false;
+  auto blank = [&] { return fields_.size() == 1 && !fields_[0].quoted && text(fields_[0]).empty(); };
+  if (blank()) {
+    int64_t first = line_;
+    while (split_line())
+      if (!blank()) refuse_line(first, "is blank; blank lines stand at the end only");
+    return false;
+  }
+  if (columns_ != 0 && fields_.size() != columns_)
+    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}", fields_.size(), columns_));
+  return true;
+}
+
+bool CsvReader::split_line() {
+  if (at_ >= block_bytes) {
+    buffer_.erase(0, at_);
+    at_ = 0;
+  }
+  row_begin_ = at_;
+  line_ = lines_ + 1;
+  fields_.clear();
+  if (!more()) return false;
+  do {
+    fields_.push_back(split_field());
+  } while (more() && buffer_[at_] == ',' && ++at_);
+  if (more() && buffer_[at_] == '\r') ++at_;
+  if (more() && buffer_[at_] == '\n') ++at_;
+  ++lines_;
+  return true;
+}
+
+// Leaves at_ on the comma or the line's end.
+CsvReader::Field CsvReader::split_field() {
+  while (more() && is_space(buffer_[at_])) ++at_;
+  if (!more() || buffer_[at_] != '"') {
+    Field field{at_, at_, false};
+    while (more() && buffer_[at_] != ',' && !ends_line(buffer_[at_])) ++at_;
+    field.end = at_;
+    while (field.end > field.begin && is_space(buffer_[field.end - 1])) --field.end;
+    return field;
+  }
+  Field field{++at_, 0, true};
+  for (;; ++at_) {
+    if (!more()) refuse_line(line_, "has a quote that is never closed");
+    if (buffer_[at_] == '\n') ++lines_;
+    if (buffer_[at_] != '"') continue;
+    field.end = at_++;
+    if (!more() || buffer_[at_] != '"') break;  // a doubled quote stands for one
+  }
+  while (more() && is_space(buffer_[at_])) ++at_;
+  if (more() && buffer_[at_] != ',' && !ends_line(buffer_[at_]))
+    refuse_line(line_, fmt::format("has text after a closing quote in field {}", fields_.size() + 1));
+  return field;
+}
+
+bool CsvReader::more() {
+  if (at_ < buffer_.size()) return true;
+  if (read_ == source_->size()) return false;
+  if (at_ - row_begin_ > longest_row) refuse_line(line_, fmt::format("is longer than {} bytes", longest_row));
+  size_t held = buffer_.size(), count = std::min<uint64_t>(block_bytes, source_->size() - read_);
+  buffer_.resize(held + count);
+  source_->read(read_, std::as_writable_bytes(std::span(buffer_).subspan(held)));
+  read_ += count;
+  return true;
+}
+
+std::string_view CsvReader::text(const Field& field) const {
+  return std::string_view(buffer_).substr(field.begin, field.end - field.begin);
+}
+
+template <class T>
+T CsvReader::number(size_t column) const {
+  std::string_view written = text(fields_[column]);
+  std::optional<T> value;
+  if constexpr (std::is_same_v<T, double>)
+    value = parse_double(written);
+  else
+    value = parse_int(written);
+  if (value) return *value;
+  if (written.empty()) refuse(column, "is empty; hint: leave no value out, or write nan for a float input that may have gaps");
+  std::string shown = escape(written, 40);
+  if (auto real = parse_double(written); real && std::is_same_v<T, int64_t>)
+    refuse(column, fmt::format("expected a whole number; got '{}'", shown));
+  std::string hint;
+  if (written.find_first_of(";\t") != written.npos)
+    hint = "; hint: fields are separated by commas, the decimal point is a point";
+  else if (line_ == 1)
+    hint = "; hint: a header has no numbers in it";
+  refuse(column, fmt::format("is not a number (or beyond float64); got '{}'{}", shown, hint));
+}
+
+void CsvReader::refuse(size_t column, std::string_view why) const {
+  std::string name = names_.empty() ? "" : fmt::format(" ('{}')", escape(names_[column], 40));
+  fail<InvalidArgument>("csv", "{}: line {}, column {}{}: {}", file_, line_, column + 1, name, why);
+}
+
+void CsvReader::refuse_line(int64_t line, std::string_view why) const { fail<InvalidArgument>("csv", "{}: line {} {}", file_, line, why); }
+
+}  // namespace tutti

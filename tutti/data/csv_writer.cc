@@ -1,0 +1,81 @@
+// CsvWriter: floats in the shortest form that reads back the same, whatever the locale.
+#include <charconv>
+#include <cmath>
+
+#include "tutti/base/error.h"
+#include "tutti/data/csv.h"
+
+namespace tutti {
+
+namespace {
+
+template <class T>
+void append_number(std::string& out, T value) {
+  char buffer[64];
+  if constexpr (std::is_same_v<T, bool>) {
+    out += value ? '1' : '0';
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
+    append_number(out, static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value))
+      out += "nan";
+    else
+      out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  } else {
+    out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  }
+}
+
+std::string quoted_if_needed(std::string_view name) {
+  if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
+  std::string out = "\"";
+  for (char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+// "_1_2": where in a row of this shape the element is.
+std::string place_text(const Shape& row, int64_t element) {
+  Ints strides = row.strides();
+  std::string out;
+  for (int64_t axis = 0; axis < row.rank(); ++axis) out += fmt::format("_{}", element / strides[static_cast<size_t>(axis)] % row[axis]);
+  return out;
+}
+
+}  // namespace
+
+CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(std::move(path)) {
+  std::string line;
+  for (const auto& array : arrays_)
+    for (int64_t element = 0; element < array.row.elements(); ++element) {
+      if (!line.empty()) line += ',';
+      line += quoted_if_needed(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
+    }
+  file_.write(line + "\n");
+}
+
+void CsvWriter::write(const std::vector<Tensor>& rows) {
+  for (size_t i = 0; i < arrays_.size(); ++i) check_rows("csv", rows.at(i), arrays_[i]);
+  std::string line;
+  for (int64_t row = 0; row < rows.at(0).shape()[0]; ++row) {
+    line.clear();
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      dispatch(arrays_[i].dtype, [&](auto zero) {
+        int64_t count = arrays_[i].row.elements();
+        for (auto value : rows[i].template as<decltype(zero)>().subspan(static_cast<size_t>(row * count), static_cast<size_t>(count))) {
+          append_number(line, value);
+          line += ',';
+        }
+      });
+    if (line.empty()) line = ",";
+    line.back() = '\n';
+    file_.write(line);
+  }
+}
+
+std::string number_text(const Tensor& tensor, int64_t index) {
+  std::string out;
+  dispatch(tensor.dtype(), [&](auto zero) { append_number(out, tensor.as<decltype(zero)>()[static_cast<size_t>(index)]); });
+  return out;
+}
+
+}  // namespace tutti
