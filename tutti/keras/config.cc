@@ -1,0 +1,117 @@
+#include "tutti/keras/config.h"
+
+#include <cmath>
+
+#include "tutti/base/error.h"
+
+namespace tutti::keras {
+
+namespace {
+const Json null_json;
+}
+
+void Config::refuse(const std::string& message) const { fail<Unsupported>("keras", "{}: {}", where_, message); }
+void Config::reject(const std::string& message) const { fail<InvalidModel>("keras", "{}: {}", where_, message); }
+
+const Json& Config::get(std::string_view key) const {
+  const Json* found = json_->is_object() ? json_->find(key) : nullptr;
+  return found == nullptr ? null_json : *found;
+}
+
+bool Config::has(std::string_view key) const { return !get(key).is_null(); }
+
+const Json& Config::at(std::string_view key) const {
+  const Json* found = json_->is_object() ? json_->find(key) : nullptr;
+  if (found == nullptr) reject(fmt::format("config has no '{}'", key));
+  return *found;
+}
+
+int64_t Config::integer(std::string_view key) const {
+  const Json& value = at(key);
+  bool whole =
+      value.is_int() || (value.is_number() && std::abs(value.as_number()) < 1e15 && value.as_number() == std::trunc(value.as_number()));
+  if (!whole) reject(fmt::format("'{}' is an integer; got {}", key, value.dump()));
+  return value.as_int();
+}
+
+int64_t Config::integer(std::string_view key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
+
+double Config::number(std::string_view key) const {
+  const Json& value = at(key);
+  if (value.is_bool()) return value.as_bool() ? 1 : 0;
+  if (!value.is_number()) reject(fmt::format("'{}' is a number; got {}", key, value.dump()));
+  return value.as_number();
+}
+
+double Config::number(std::string_view key, double otherwise) const { return has(key) ? number(key) : otherwise; }
+
+bool Config::flag(std::string_view key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const Json& value = at(key);
+  if (value.is_int() && (value.as_int() == 0 || value.as_int() == 1)) return value.as_int() == 1;
+  if (!value.is_bool()) reject(fmt::format("'{}' is true or false; got {}", key, value.dump()));
+  return value.as_bool();
+}
+
+std::string Config::text(std::string_view key) const {
+  const Json& value = at(key);
+  if (!value.is_string()) reject(fmt::format("'{}' is a string; got {}", key, value.dump()));
+  return value.as_string();
+}
+
+std::string Config::text(std::string_view key, std::string_view otherwise) const { return has(key) ? text(key) : std::string(otherwise); }
+
+Ints Config::ints(std::string_view key, int64_t count) const {
+  const Json& value = at(key);
+  if (value.is_int()) return Ints(static_cast<size_t>(count < 0 ? 1 : count), value.as_int());
+  Ints out;
+  bool fits = value.is_list();
+  if (fits)
+    for (const Json& item : value.items()) {
+      fits = fits && item.is_int();
+      if (fits) out.push_back(item.as_int());
+    }
+  if (!fits || (count >= 0 && static_cast<int64_t>(out.size()) != count))
+    reject(fmt::format("'{}' is {} integers; got {}", key, count < 0 ? "a list of" : std::to_string(count), value.dump()));
+  return out;
+}
+
+Ints Config::ints(std::string_view key, int64_t count, Ints otherwise) const { return has(key) ? ints(key, count) : otherwise; }
+
+std::vector<double> Config::numbers(std::string_view key) const {
+  const Json& value = at(key);
+  std::vector<double> out;
+  if (!value.is_list()) reject(fmt::format("'{}' is a list of numbers; got {}", key, value.dump()));
+  for (const Json& item : value.items()) {
+    if (!item.is_number()) reject(fmt::format("'{}' is a list of numbers; got {}", key, value.dump()));
+    out.push_back(item.as_number());
+  }
+  return out;
+}
+
+namespace {
+
+Policy policy_from_name(const Config& config, const std::string& name) {
+  if (name == "mixed_float16") return {DType::f16, DType::f32};
+  if (name == "mixed_bfloat16") return {DType::bf16, DType::f32};
+  if (auto dtype = dtype_from_numpy(name)) return {*dtype, *dtype};
+  config.unsupported("dtype policy '{}' is not read; hint: save the model under a plain or mixed float policy", name);
+}
+
+}  // namespace
+
+Policy read_policy(const Config& config) {
+  const Json& dtype = config.get("dtype");
+  if (dtype.is_null()) return {};
+  if (dtype.is_string()) return policy_from_name(config, dtype.as_string());
+  if (dtype.is_object()) {
+    Config policy(dtype, config.where());
+    std::string kind = policy.text("class_name", "");
+    if (kind == "DTypePolicy" || kind == "Policy")
+      return policy_from_name(config, Config(policy.at("config"), config.where()).text("name"));
+    config.unsupported("dtype policy class '{}' is not read", kind);
+  }
+  config.invalid("'dtype' is a name or a policy; got {}", dtype.dump());
+}
+
+}  // namespace tutti::keras

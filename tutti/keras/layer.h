@@ -1,0 +1,141 @@
+// What a Keras layer is here: a row of the layer table and one function from config, weights and inputs to values. The function runs each
+// time the layer is lowered into a graph, and asking for a weight declares it, so there is no second list of weights anywhere.
+//
+//   Outputs dense(Call& c) {
+//     Value x = c.x();                                                        // [batch, ..., in]
+//     Value kernel = c.weight("kernel", {x.extent(-1), c.config.integer("units")});
+//     ...
+//     return activate(c, c.config.get("activation"), y);
+//   }
+//
+// Weights are asked for in the order of Keras's own build (trainable before not), sublayers in the order in which Keras creates them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/graph/build.h"
+#include "tutti/keras/config.h"
+#include "tutti/keras/weights.h"
+
+namespace tutti::keras {
+
+class Lowering;
+
+// A value between layers with its Keras mask (bool, [batch, time]); most have none.
+struct Signal {
+  Value value;
+  Value mask;
+};
+
+// What a layer or operation is called with: tensors and constants, nested as in the file.
+struct Argument {
+  enum class Kind { constant, tensor, list, object };
+  Kind kind = Kind::constant;
+  Json constant;                  // Kind::constant, null included; {"class_name": "__slice__", ...} stays as it is
+  Signal tensor;                  // Kind::tensor
+  std::vector<Argument> items;    // list and object
+  std::vector<std::string> keys;  // object
+
+  Argument() = default;
+  Argument(Json value) : constant(std::move(value)) {}
+  Argument(Signal value) : kind(Kind::tensor), tensor(value) {}
+  Argument(std::vector<Argument> list) : kind(Kind::list), items(std::move(list)) {}
+  bool is_null() const { return kind == Kind::constant && constant.is_null(); }
+  // Every tensor below, lists in order, objects by sorted key (as Keras flattens them).
+  std::vector<Signal> tensors() const;
+};
+
+struct Arguments {
+  std::vector<Argument> positional;
+  std::vector<std::pair<std::string, Argument>> named;
+  // By position or by name; nullptr when absent or null.
+  const Argument* find(size_t position, std::string_view name) const;
+};
+
+struct Outputs {
+  std::vector<Signal> signals;
+  Outputs(Value value) : signals{{value, {}}} {}
+  Outputs(Signal signal) : signals{signal} {}
+  Outputs(std::vector<Signal> several) : signals(std::move(several)) {}
+};
+
+class Call {
+ public:
+  const Config config;
+  const Arguments& arguments;
+  const Policy policy;
+  Graph& graph;
+  Lowering& lowering;
+
+  // The tensors of the first argument, floats cast to the compute dtype as Keras casts them.
+  size_t input_count() const { return inputs_.size(); }
+  Value x(size_t index = 0) const;     // throws InvalidModel when there are fewer
+  Value mask(size_t index = 0) const;  // absent where there is none; an explicit mask= argument wins
+  const std::vector<Signal>& inputs() const { return inputs_; }
+  // A further tensor argument ("initial_state" is find(...)->tensors()); absent where it is not given. Cast like the inputs.
+  Value tensor(size_t position, std::string_view name) const;
+
+  // The layer's next variable, cast to the compute dtype when it is a float and `raw` is false.
+  struct WeightOptions {
+    bool trainable = true;
+    bool raw = false;
+    std::optional<DType> dtype = {};  // default: the policy's variable dtype
+  };
+  Value weight(const std::string& name, Shape shape, const WeightOptions& options);
+  Value weight(const std::string& name, Shape shape) { return weight(name, std::move(shape), WeightOptions{}); }
+
+  // Runs a layer that is serialized inside this one's config ({"class_name": ..., "config": ...}). `key` is the attribute that holds it in
+  // Keras
+  // ("layer", "cell", "cells/lstm_cell_1"): its weights' path in the file.
+  Outputs child(const std::string& key, const Json& layer, const Arguments& arguments);
+  Outputs child(const std::string& key, const Json& layer, std::vector<Signal> inputs);
+  // Runs `function` as an inner layer that Keras makes in code and no config mentions (MultiHeadAttention's query_dense).
+  Outputs child(const std::string& key, const std::string& name, const Json& config, std::vector<Signal> inputs,
+                Outputs (*function)(Call&));
+
+  Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope);
+  Scope& scope() { return scope_; }
+
+ private:
+  Value cast(Value v) const;
+  bool autocast_;
+  Scope& scope_;
+  std::vector<Signal> inputs_;
+  size_t next_variable_ = 0;
+};
+
+using LayerFunction = Outputs (*)(Call&);
+
+// What becomes of the first input's mask: passed on to the first output (Keras's supports_masking), dropped, or the function's own
+// business.
+enum class Masking { pass, drop, own };
+
+struct LayerRow {
+  std::string_view name;   // Keras's class name
+  LayerFunction function;  // nullptr: refused, `note` says why and what to do instead
+  Masking masking;
+  std::string_view
+      options;  // config keys that are honoured, separated by spaces; common ones (name, dtype, initializers, ...) go without saying
+  std::string_view note = "";  // for docs/keras_support.md: values that are refused, or why the layer is
+};
+
+// The families; each file under layers/ ends with its rows. `group` is the heading in docs/keras_support.md.
+struct LayerFamily {
+  std::string_view group;
+  std::span<const LayerRow> rows;
+  bool autocast = true;  // Keras casts float inputs to the compute dtype; not for models and operations
+};
+std::span<const LayerFamily> layer_families();
+std::span<const LayerFamily> operation_families();  // keras.ops inside functional models
+
+struct FoundRow {
+  const LayerRow* row = nullptr;  // nullptr when the name is unknown
+  bool autocast = true;
+};
+FoundRow find_layer(std::string_view class_name);
+FoundRow find_operation(std::string_view class_name);
+
+}  // namespace tutti::keras

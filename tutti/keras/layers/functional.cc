@@ -1,0 +1,282 @@
+// Functional models: layers called on each other's outputs, in the argument structures of Keras 3 files and of legacy ones. A layer that is
+// called several times shares its scope, and so its weights.
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "tutti/base/error.h"
+#include "tutti/keras/layers/models.h"
+
+namespace tutti::keras {
+
+namespace {
+
+constexpr int max_argument_depth = 64;
+
+// Call number `node` of a layer.
+struct CallId {
+  std::string layer;
+  size_t node = 0;
+  auto operator<=>(const CallId&) const = default;
+};
+
+struct TensorId {
+  CallId call;
+  size_t index = 0;
+  auto operator<=>(const TensorId&) const = default;
+};
+
+// How one call is written in the file.
+struct CallText {
+  const Json* args = nullptr;    // Keras 3: the positional arguments; legacy: the inputs, each [layer, node, index, kwargs]
+  const Json* kwargs = nullptr;  // an object, or nullptr
+  bool legacy = false;
+};
+
+struct LayerEntry {
+  const Json* json = nullptr;
+  std::string key;
+  std::vector<CallText> calls;
+};
+
+bool is_reference(const Json& json) {
+  return json.is_list() && json.size() >= 3 && json.size() <= 4 && json[0].is_string() && json[1].is_int();
+}
+
+// Legacy files put plain values among the inputs: ["_CONSTANT_VALUE", -1, value, kwargs].
+bool is_legacy_constant(const Json& reference) { return reference[0].as_string() == "_CONSTANT_VALUE"; }
+
+// The config of a {"class_name": "__keras_tensor__", ...}, or nullptr.
+const Json* keras_tensor(const Json& json) {
+  const Json* name = json.is_object() ? json.find("class_name") : nullptr;
+  if (name == nullptr || !name->is_string() || name->as_string() != "__keras_tensor__") return nullptr;
+  return json.find("config");
+}
+
+class FunctionalModel {
+ public:
+  explicit FunctionalModel(Call& c) : c_(c), config_(c.config) { read_layers(); }
+
+  // Runs the calls in an order in which each finds its inputs: by counting what each still waits for.
+  Outputs run() {
+    feed_inputs();
+    std::map<CallId, std::vector<CallId>> waiting;
+    std::map<CallId, size_t> missing;
+    std::deque<CallId> ready;
+    for (const auto& name : order_) {
+      const LayerEntry& entry = layers_.at(name);
+      for (size_t node = 0; node < entry.calls.size(); ++node) {
+        CallId call{name, node};
+        if (fed_.count(call) != 0) continue;
+        size_t count = 0;
+        for (const CallId& need : needs(entry.calls[node])) {
+          if (fed_.count(need) != 0) continue;
+          auto layer = layers_.find(need.layer);
+          if (layer == layers_.end() || need.node >= layer->second.calls.size())
+            config_.invalid("layer '{}' is fed by call {} of '{}', which does not exist", name, need.node, need.layer);
+          waiting[need].push_back(call);
+          ++count;
+        }
+        missing[call] = count;
+        if (count == 0) ready.push_back(call);
+      }
+    }
+    while (!ready.empty()) {
+      CallId call = ready.front();
+      ready.pop_front();
+      run_call(call);
+      missing.erase(call);
+      for (const CallId& next : waiting[call])
+        if (--missing.at(next) == 0) ready.push_back(next);
+    }
+    if (!missing.empty()) config_.invalid("the layers around '{}' feed each other in a circle", missing.begin()->first.layer);
+    return collect_outputs();
+  }
+
+ private:
+  void read_layers() {
+    const Json& list = config_.at("layers");
+    if (!list.is_list()) config_.invalid("'layers' is a list");
+    LayerKeys keys;
+    for (const Json& layer : list.items()) {
+      if (!layer.is_object()) config_.invalid("a layer is an object; got {}", escape(layer.dump(), 60));
+      std::string name = layer_name(layer);
+      const Json* module = layer.find("module");
+      bool operation = module != nullptr && module->is_string() && module->as_string().starts_with("keras.src.ops");
+      // Operations hold no variables and are not numbered among the layers.
+      LayerEntry entry{&layer, operation ? "operations/" + name : keys.next(layer), {}};
+      if (const Json* nodes = layer.find("inbound_nodes")) {
+        if (!nodes->is_list()) config_.invalid("'inbound_nodes' of '{}' is a list", name);
+        for (const Json& node : nodes->items()) entry.calls.push_back(read_call(node));
+      }
+      if (!layers_.emplace(name, std::move(entry)).second) config_.invalid("two layers are named '{}'", name);
+      order_.push_back(name);
+    }
+    // Scopes in the order of the layers, so that variables come in Keras's order whatever the order of calls.
+    for (const auto& name : order_) c_.scope().child(layers_.at(name).key, name);
+  }
+
+  CallText read_call(const Json& node) const {
+    if (node.is_object()) {
+      const Json& args = Config(node, config_.where()).at("args");
+      if (!args.is_list()) config_.invalid("the arguments of a call are a list");
+      return {&args, node.find("kwargs"), false};
+    }
+    if (!node.is_list()) config_.invalid("an inbound node is an object or a list; got {}", escape(node.dump(), 60));
+    for (const Json& input : node.items())
+      if (!is_reference(input)) config_.invalid("an inbound tensor is [layer, node, index, kwargs]; got {}", escape(input.dump(), 60));
+    return {&node, nullptr, true};
+  }
+
+  void feed_inputs() {
+    std::vector<TensorId> wanted = flatten_references(config_.at("input_layers"));
+    std::vector<Signal> given = c_.inputs();
+    if (given.size() != wanted.size()) config_.invalid("takes {} inputs; got {}", wanted.size(), given.size());
+    const Argument* structure = c_.arguments.find(0, "inputs");
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const std::string& name = wanted[i].call.layer;
+      auto layer = layers_.find(name);
+      if (layer == layers_.end()) config_.invalid("input layer '{}' does not exist", name);
+      Signal signal = given[i];
+      // A dictionary of tensors is matched by the names of the input layers where it has them.
+      if (structure != nullptr && structure->kind == Argument::Kind::object)
+        for (size_t k = 0; k < structure->keys.size(); ++k)
+          if (structure->keys[k] == name && structure->items[k].kind == Argument::Kind::tensor) signal = structure->items[k].tensor;
+      values_[wanted[i]] = adjust_input(config_, signal, input_of_layer(*layer->second.json));
+      fed_.insert(wanted[i].call);
+    }
+  }
+
+  TensorId read_reference(const Json& json) const {
+    if (!is_reference(json) || !json[2].is_int() || json[1].as_int() < 0 || json[2].as_int() < 0)
+      config_.invalid("a tensor is [layer, node, index]; got {}", escape(json.dump(), 60));
+    return {{json[0].as_string(), static_cast<size_t>(json[1].as_int())}, static_cast<size_t>(json[2].as_int())};
+  }
+
+  std::vector<TensorId> flatten_references(const Json& json) const {
+    std::vector<TensorId> out;
+    for (const Json* reference : flatten_structure(json)) out.push_back(read_reference(*reference));
+    return out;
+  }
+
+  // In legacy keyword arguments a tensor is a bare reference to a layer of the model.
+  bool is_legacy_tensor(const Json& json) const {
+    return is_reference(json) && json.size() == 3 && json[2].is_int() && layers_.count(json[0].as_string()) != 0;
+  }
+
+  std::set<CallId> needs(const CallText& call) const {
+    std::set<CallId> out;
+    if (call.legacy) {
+      for (const Json& input : call.args->items()) {
+        if (!is_legacy_constant(input)) out.insert(read_reference(input).call);
+        if (input.size() == 4) collect_needs(input[3], true, out, 0);
+      }
+    } else {
+      collect_needs(*call.args, false, out, 0);
+      if (call.kwargs != nullptr) collect_needs(*call.kwargs, false, out, 0);
+    }
+    return out;
+  }
+
+  void collect_needs(const Json& json, bool legacy, std::set<CallId>& out, int depth) const {
+    if (depth > max_argument_depth) config_.invalid("arguments are nested too deep");
+    if (legacy && is_legacy_tensor(json)) {
+      out.insert(read_reference(json).call);
+    } else if (const Json* tensor = keras_tensor(json)) {
+      out.insert(read_reference(tensor->at("keras_history")).call);
+    } else if (json.is_list()) {
+      for (const Json& item : json.items()) collect_needs(item, legacy, out, depth + 1);
+    } else if (json.is_object()) {
+      for (const auto& [key, item] : json.members()) collect_needs(item, legacy, out, depth + 1);
+    }
+  }
+
+  // The value of a reference; `tensor` is what the file recorded of it, if anything.
+  Signal lookup(const Json& reference, const Json* tensor) {
+    TensorId id = read_reference(reference);
+    auto found = values_.find(id);
+    if (found != values_.end()) return found->second;
+    if (failed_.count(id.call.layer) == 0) config_.invalid("layer '{}' has no output {} of call {}", id.call.layer, id.index, id.call.node);
+    const Json* shape = tensor != nullptr ? tensor->find("shape") : nullptr;
+    if (shape == nullptr || !shape->is_list() || shape->size() == 0) fail<Reported>("keras", "'{}' failed", id.call.layer);
+    const Json* dtype = tensor->find("dtype");
+    auto known = dtype_from_numpy(dtype != nullptr && dtype->is_string() ? dtype->as_string() : "float32");
+    return {placeholder(c_.lowering, *shape, known.value_or(DType::f32)), {}};
+  }
+
+  Argument read_argument(const Json& json, bool legacy) {
+    if (legacy && is_legacy_tensor(json)) return lookup(json, nullptr);
+    if (const Json* tensor = keras_tensor(json)) return lookup(tensor->at("keras_history"), tensor);
+    if (json.is_list()) {
+      std::vector<Argument> items;
+      for (const Json& item : json.items()) items.push_back(read_argument(item, legacy));
+      return items;
+    }
+    if (json.is_object() && !json.has("class_name")) {
+      Argument out;
+      out.kind = Argument::Kind::object;
+      for (const auto& [key, item] : json.members()) {
+        out.keys.push_back(key);
+        out.items.push_back(read_argument(item, legacy));
+      }
+      return out;
+    }
+    return json;
+  }
+
+  Arguments read_arguments(const CallText& call) {
+    Arguments out;
+    const Json* kwargs = call.kwargs;
+    if (call.legacy) {
+      std::vector<Argument> inputs;
+      for (const Json& input : call.args->items()) {
+        inputs.push_back(is_legacy_constant(input) ? Argument(input[2]) : Argument(lookup(input, nullptr)));
+        if (input.size() == 4 && kwargs == nullptr) kwargs = &input[3];
+      }
+      out.positional.push_back(inputs.size() == 1 ? inputs[0] : Argument(inputs));
+    } else {
+      for (const Json& argument : call.args->items()) out.positional.push_back(read_argument(argument, false));
+    }
+    if (kwargs != nullptr && kwargs->is_object())
+      for (const auto& [key, value] : kwargs->members()) out.named.emplace_back(key, read_argument(value, call.legacy));
+    return out;
+  }
+
+  void run_call(const CallId& call) {
+    const LayerEntry& entry = layers_.at(call.layer);
+    try {
+      Arguments arguments = read_arguments(entry.calls[call.node]);
+      auto outputs = c_.child(entry.key, *entry.json, arguments).signals;
+      for (size_t i = 0; i < outputs.size(); ++i) values_[{call, i}] = outputs[i];
+    } catch (const Error& e) {
+      report_problem(c_.lowering, e);
+      failed_.insert(call.layer);
+    }
+  }
+
+  Outputs collect_outputs() {
+    if (!failed_.empty()) fail<Reported>("keras", "{} has problems", config_.where());
+    std::vector<Signal> out;
+    for (const TensorId& id : flatten_references(config_.at("output_layers"))) {
+      auto found = values_.find(id);
+      if (found == values_.end()) config_.invalid("output {} of layer '{}' does not exist", id.index, id.call.layer);
+      out.push_back(found->second);
+    }
+    return out;
+  }
+
+  Call& c_;
+  const Config& config_;
+  std::map<std::string, LayerEntry> layers_;
+  std::vector<std::string> order_;
+  std::map<TensorId, Signal> values_;
+  std::set<CallId> fed_;
+  std::set<std::string> failed_;
+};
+
+}  // namespace
+
+Outputs functional(Call& c) { return FunctionalModel(c).run(); }
+
+}  // namespace tutti::keras

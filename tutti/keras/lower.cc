@@ -1,0 +1,251 @@
+#include "tutti/keras/lower.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace tutti::keras {
+
+namespace {
+
+constexpr int max_depth = 64;
+
+// Keys that never change what a layer computes at inference, or that every layer has.
+bool goes_without_saying(std::string_view key) {
+  static constexpr std::string_view common[] = {"name",        "trainable",    "dtype", "batch_input_shape",
+                                                "input_shape", "build_config", "seed",  "input_dtype"};
+  return std::find(std::begin(common), std::end(common), key) != std::end(common) || key.ends_with("_initializer") ||
+         key.ends_with("_regularizer") || key.ends_with("_constraint");
+}
+
+bool is_listed(std::string_view options, std::string_view key) {
+  while (!options.empty()) {
+    size_t space = options.find(' ');
+    if (options.substr(0, space) == key) return true;
+    options = space == std::string_view::npos ? std::string_view{} : options.substr(space + 1);
+  }
+  return false;
+}
+
+void check_options(const LayerRow& row, const Config& config) {
+  if (row.options == "*" || !config.json().is_object()) return;
+  for (const auto& [key, value] : config.json().members())
+    if (!value.is_null() && !goes_without_saying(key) && !is_listed(row.options, key))
+      config.unsupported("option '{}' = {} is not known here", key, escape(value.dump(), 60));
+}
+
+const std::string& text_or_empty(const Json& object, std::string_view key) {
+  static const std::string empty;
+  const Json* found = object.find(key);
+  return found != nullptr && found->is_string() ? found->as_string() : empty;
+}
+
+std::vector<std::string> known_names(std::span<const LayerFamily> families) {
+  std::vector<std::string> out;
+  for (const auto& family : families)
+    for (const auto& row : family.rows) out.emplace_back(row.name);
+  return out;
+}
+
+FoundRow find_row(std::span<const LayerFamily> families, std::string_view name) {
+  for (const auto& family : families)
+    for (const auto& row : family.rows)
+      if (row.name == name) return {&row, family.autocast};
+  return {};
+}
+
+}  // namespace
+
+FoundRow find_layer(std::string_view class_name) { return find_row(layer_families(), class_name); }
+FoundRow find_operation(std::string_view class_name) { return find_row(operation_families(), class_name); }
+
+std::string layer_name(const Json& layer) {
+  const std::string& own = text_or_empty(layer, "name");
+  if (!own.empty()) return own;
+  const Json* config = layer.find("config");
+  return config != nullptr && config->is_object() ? text_or_empty(*config, "name") : "";
+}
+
+std::string to_snake_case(std::string_view class_name) {
+  // Keras: a break before an upper-case letter that begins a word ("Conv2DTranspose" -> "conv2d_transpose", "ReLU" -> "re_lu").
+  std::string out;
+  auto upper = [&](size_t i) { return std::isupper(static_cast<unsigned char>(class_name[i])) != 0; };
+  auto lower = [&](size_t i) { return std::islower(static_cast<unsigned char>(class_name[i])) != 0; };
+  std::string kept;
+  for (char c : class_name)
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') kept += c;
+  class_name = kept;
+  for (size_t i = 0; i < class_name.size(); ++i) {
+    bool word = i > 0 && upper(i) && i + 1 < class_name.size() && lower(i + 1);
+    bool hump = i > 0 && upper(i) && lower(i - 1);
+    if ((word || hump) && out.back() != '_') out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
+  }
+  return out;
+}
+
+FoundRow resolve(const Json& layer) {
+  if (!layer.is_object() || text_or_empty(layer, "class_name").empty())
+    fail<InvalidModel>("keras", "a layer is an object with a class_name; got {}", escape(layer.dump(), 80));
+  const std::string &class_name = text_or_empty(layer, "class_name"), &module = text_or_empty(layer, "module"),
+                    &registered = text_or_empty(layer, "registered_name");
+  std::string name = layer_name(layer);
+  bool ours = module.empty() || module == "keras" || module.starts_with("keras.") || module.starts_with("tf_keras.") ||
+              module == "builtins" || module.starts_with("tensorflow.");
+  if (!ours || class_name.find('>') != std::string::npos || registered.find('>') != std::string::npos)
+    fail<Unsupported>(
+        "keras",
+        "layer '{}': class '{}' is a custom object, whose code is not in the file; hint: rebuild it from Keras's own layers and operations",
+        name, registered.empty() ? class_name : registered);
+  bool operation = module.starts_with("keras.src.ops") || module.starts_with("keras.ops") || module.starts_with("keras.src.backend");
+  FoundRow found = operation ? find_operation(class_name) : find_layer(class_name);
+  if (found.row == nullptr && module.empty()) found = find_operation(class_name);
+  if (found.row == nullptr)
+    fail<Unsupported>("keras", "layer '{}': {} '{}' is not known here{}", name, operation ? "operation" : "class", class_name,
+                      did_you_mean(class_name, known_names(operation ? operation_families() : layer_families())));
+  if (found.row->function == nullptr) fail<Unsupported>("keras", "layer '{}': {} is refused: {}", name, found.row->name, found.row->note);
+  return found;
+}
+
+Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& arguments) {
+  FoundRow found = resolve(layer);
+  static const Json empty = Json::object();
+  const Json* json = layer.find("config");
+  std::string name = layer_name(layer);
+  Config config(json != nullptr ? *json : empty, fmt::format("layer '{}' ({})", name, found.row->name));
+  if (depth_ >= max_depth) config.invalid("layers are nested more than {} deep", max_depth);
+  size_t at = trace != nullptr ? trace->size() : 0;
+  if (trace != nullptr) trace->push_back({name, std::string(found.row->name), depth_, {}, graph.nodes().size(), 0, &scope});
+  struct Nested {
+    int& depth;
+    explicit Nested(int& d) : depth(d) { ++depth; }
+    ~Nested() { --depth; }
+  } nested(depth_);
+  try {
+    Outputs outputs = run(found, config, scope, arguments);
+    if (trace != nullptr) {
+      auto& entry = (*trace)[at];
+      entry.end_node = graph.nodes().size();
+      for (const auto& signal : outputs.signals) entry.outputs.push_back(signal.value.type());
+    }
+    return outputs;
+  } catch (const InvalidArgument& e) {
+    // The graph's rules know nothing of layers; say which one broke them.
+    config.invalid("{}", e.what());
+  }
+}
+
+Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
+  check_options(*found.row, config);
+  scope.set_trainable(config.flag("trainable", true));
+  Call call(config, arguments, read_policy(config), found.autocast, *this, scope);
+  Outputs outputs = found.row->function(call);
+  if (found.row->masking != Masking::own)
+    for (auto& signal : outputs.signals) signal.mask = {};
+  if (found.row->masking == Masking::pass && !outputs.signals.empty() && call.input_count() > 0) outputs.signals[0].mask = call.mask(0);
+  return outputs;
+}
+
+Value Lowering::parameter(Variable& variable) {
+  auto [found, added] = parameters_.try_emplace(&variable);
+  if (added) found->second = graph.parameter(Graph::Role::weight, variable.path, variable.type, variable.value);
+  return found->second;
+}
+
+std::vector<Signal> Argument::tensors() const {
+  std::vector<Signal> out;
+  if (kind == Kind::tensor) out.push_back(tensor);
+  std::vector<size_t> order(items.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (kind == Kind::object) std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  for (size_t i : order) {
+    auto below = items[i].tensors();
+    out.insert(out.end(), below.begin(), below.end());
+  }
+  return out;
+}
+
+const Argument* Arguments::find(size_t position, std::string_view name) const {
+  const Argument* found = position < positional.size() ? &positional[position] : nullptr;
+  for (const auto& [key, argument] : named)
+    if (key == name) found = &argument;
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope)
+    : config(std::move(config_)),
+      arguments(arguments_),
+      policy(policy_),
+      graph(lowering_.graph),
+      lowering(lowering_),
+      autocast_(autocast),
+      scope_(scope) {
+  const Argument* first = !arguments.positional.empty() ? &arguments.positional[0]
+                          : !arguments.named.empty()    ? arguments.find(0, "inputs")
+                                                        : nullptr;
+  if (first != nullptr) inputs_ = first->tensors();
+  for (auto& signal : inputs_) signal.value = cast(signal.value);
+}
+
+Value Call::cast(Value v) const { return autocast_ && is_float(v.dtype()) && is_float(policy.compute) ? convert(v, policy.compute) : v; }
+
+Value Call::x(size_t index) const {
+  if (index >= inputs_.size()) config.invalid("is called with {} tensors, needs at least {}", inputs_.size(), index + 1);
+  return inputs_[index].value;
+}
+
+Value Call::mask(size_t index) const {
+  if (const Argument* given = arguments.find(static_cast<size_t>(-1), "mask")) {
+    auto masks = given->tensors();
+    if (given->kind == Argument::Kind::list && index < given->items.size()) {
+      auto own = given->items[index].tensors();
+      return own.empty() ? Value{} : own[0].value;
+    }
+    if (index < masks.size()) return masks[index].value;
+  }
+  return index < inputs_.size() ? inputs_[index].mask : Value{};
+}
+
+Value Call::tensor(size_t position, std::string_view name) const {
+  const Argument* found = arguments.find(position, name);
+  if (found == nullptr) return {};
+  auto tensors = found->tensors();
+  if (tensors.size() != 1) config.invalid("argument '{}' is one tensor; got {}", name, tensors.size());
+  return cast(tensors[0].value);
+}
+
+Value Call::weight(const std::string& name, Shape shape, const WeightOptions& options) {
+  Type type{options.dtype.value_or(policy.variable), std::move(shape)};
+  Variable& variable = scope_.variable(next_variable_++, name, type, options.trainable);
+  Value value = lowering.parameter(variable);
+  return options.raw ? value : cast(value);
+}
+
+namespace {
+Arguments as_arguments(std::vector<Signal> inputs) {
+  Arguments out;
+  if (inputs.size() == 1) {
+    out.positional.emplace_back(inputs[0]);
+  } else {
+    out.positional.emplace_back(std::vector<Argument>(inputs.begin(), inputs.end()));
+  }
+  return out;
+}
+}  // namespace
+
+Outputs Call::child(const std::string& key, const Json& layer, const Arguments& inner) {
+  if (!layer.is_object()) config.invalid("'{}' is a serialized layer; got {}", key, escape(layer.dump(), 60));
+  return lowering.run(layer, scope_.child(key, layer_name(layer)), inner);
+}
+
+Outputs Call::child(const std::string& key, const Json& layer, std::vector<Signal> inputs) {
+  return child(key, layer, as_arguments(std::move(inputs)));
+}
+
+Outputs Call::child(const std::string& key, const std::string& name, const Json& inner, std::vector<Signal> inputs,
+                    Outputs (*function)(Call&)) {
+  Arguments arguments_ = as_arguments(std::move(inputs));
+  Call call(Config(inner, fmt::format("{} {}", config.where(), name)), arguments_, policy, true, lowering, scope_.child(key, name));
+  return function(call);
+}
+
+}  // namespace tutti::keras

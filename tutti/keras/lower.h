@@ -1,0 +1,55 @@
+// Lowering: runs layer functions one after another into one graph, keeping the variables' scopes, the nesting and, when asked, a trace.
+#pragma once
+
+#include <map>
+
+#include "tutti/base/error.h"
+#include "tutti/keras/layer.h"
+
+namespace tutti::keras {
+
+// One layer as it was lowered, in order of execution; nested layers follow their parent.
+struct LayerTrace {
+  std::string name, class_name;
+  int depth = 0;
+  std::vector<Type> outputs;
+  size_t first_node = 0, end_node = 0;  // of the graph
+  const Scope* scope = nullptr;
+};
+
+// A failure that was put on the list of problems already; whoever depends on it goes without.
+class Reported : public Error {
+  using Error::Error;
+};
+
+class Lowering {
+ public:
+  Lowering(Graph& graph_, int keras_major_) : graph(graph_), keras_major(keras_major_) {}
+
+  Graph& graph;
+  const int keras_major;  // of the file: 2 (tf.keras, tf-keras) or 3
+  // When set, models go on after a layer that fails and put every problem here; lowering then ends with Reported.
+  std::vector<std::string>* problems = nullptr;
+  std::vector<LayerTrace>* trace = nullptr;
+  // Stands for extents that only the data know, while the model is being checked.
+  int64_t batch = 1, unknown_extent = 1;
+
+  // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.
+  Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);
+  // The graph's parameter for a variable, made once.
+  Value parameter(Variable& variable);
+
+ private:
+  Outputs run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments);
+  int depth_ = 0;
+  std::map<const Variable*, Value> parameters_;
+};
+
+// The row for a serialized object; throws Unsupported for custom objects, refused layers and unknown names.
+FoundRow resolve(const Json& layer);
+// The name a serialized layer goes by: its own "name", else its config's.
+std::string layer_name(const Json& layer);
+// Keras's path element for a class name: "MultiHeadAttention" -> "multi_head_attention".
+std::string to_snake_case(std::string_view class_name);
+
+}  // namespace tutti::keras

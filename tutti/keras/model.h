@@ -1,0 +1,61 @@
+// A Keras model as read from a file: its config, its weights, and what it takes and gives. lower() makes graphs of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/graph/graph.h"
+#include "tutti/keras/lower.h"
+#include "tutti/keras/model_inputs.h"
+
+namespace tutti::keras {
+
+struct LowerOptions {
+  int64_t batch = 1;
+  // Shapes of the inputs, batch included, where the model leaves extents open; empty when it leaves none.
+  std::vector<Shape> input_shapes = {};
+  std::vector<LayerTrace>* trace = nullptr;
+};
+
+class Model {
+ public:
+  std::string name() const;
+  const std::string& keras_version() const { return keras_version_; }
+  const std::vector<ModelInput>& inputs() const { return inputs_; }
+  const std::vector<std::string>& output_names() const { return output_names_; }
+  // Everything in the file that is refused or broken, one line each; a model with problems can be looked at but not lowered.
+  const std::vector<std::string>& problems() const { return problems_; }
+  const Json& config() const { return config_; }                  // the serialized model
+  const Json& compile_config() const { return compile_config_; }  // null when it was not compiled
+  const Scope& variables() const { return *variables_; }
+  // The optimizer's variables in Keras's order, read from the file when asked for.
+  std::vector<Tensor> optimizer_variables() const;
+
+  // The inputs' types at a batch size, open extents taken from `shapes` (or `unknown` where there are none).
+  std::vector<Type> input_types(const LowerOptions& options) const;
+  // One graph from inputs to outputs, weights inside. Throws InvalidArgument when shapes do not fit, or the problems when there are any.
+  Graph lower(const LowerOptions& options) const;
+
+ private:
+  friend Model load(const std::string& path);
+  friend class ModelReader;
+  Graph lower_into(const LowerOptions& options, int64_t unknown_extent, std::vector<std::string>* problems) const;
+  void declare();  // finds variables and problems by lowering once
+
+  Json config_, compile_config_;
+  std::string keras_version_;
+  int keras_major_ = 3;
+  std::vector<ModelInput> inputs_;
+  std::vector<std::string> output_names_;
+  std::vector<std::string> problems_;
+  std::unique_ptr<Scope> variables_ = std::make_unique<Scope>();
+  std::function<std::vector<Tensor>()> read_optimizer_;
+};
+
+// Opens a .keras or .h5 / .hdf5 file, told apart by their first bytes. Broken files throw InvalidModel; refused layers and options are the
+// model's problems().
+Model load(const std::string& path);
+
+}  // namespace tutti::keras

@@ -1,0 +1,28 @@
+// What a serialized model says of its inputs and outputs, before anything is lowered.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tutti/base/dtype.h"
+#include "tutti/base/json.h"
+#include "tutti/base/shape.h"
+
+namespace tutti::keras {
+
+struct ModelInput {
+  std::string name;
+  DType dtype = DType::f32;
+  Ints shape;  // batch included; -1 where only the data know
+};
+
+// Of a serialized InputLayer.
+ModelInput input_of_layer(const Json& input_layer);
+// The leaves of input_layers / output_layers: one reference, a list or an object of them (by sorted key, as Keras flattens).
+std::vector<const Json*> flatten_structure(const Json& structure);
+// Of a serialized Sequential or Functional model, in Keras's order. Throws InvalidModel when it was saved before it was built.
+std::vector<ModelInput> model_inputs(const Json& model);
+// Keras's output_names, made unique.
+std::vector<std::string> model_output_names(const Json& model);
+
+}  // namespace tutti::keras

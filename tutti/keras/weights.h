@@ -1,0 +1,50 @@
+// The variables of a model as a tree of scopes that mirrors Keras's objects (layers, cells, inner dense layers), so that both ways of
+// finding a weight in a file work: by path (Keras 3) and by order (legacy .h5). Scopes and variables come into being when layers first ask
+// for them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/base/tensor.h"
+
+namespace tutti::keras {
+
+struct Variable {
+  std::string path;  // for people: "bidirectional/forward_lstm/lstm_cell/kernel"
+  std::string name;  // "kernel"
+  Type type;
+  bool trainable = true;
+  Tensor value;  // empty until bound
+};
+
+class Scope {
+ public:
+  explicit Scope(std::string path = "", std::string key = "") : path_(std::move(path)), key_(std::move(key)) {}
+
+  // Finds or makes the child kept under `key` in Keras 3 files ("layers/dense_1", "cell"); `name` is for people.
+  Scope& child(const std::string& key, const std::string& name);
+  // Finds or makes variable number `index`; throws InvalidModel when it exists with another type.
+  Variable& variable(size_t index, const std::string& name, const Type& type, bool trainable);
+  void set_trainable(bool trainable) { trainable_ = trainable; }
+
+  const std::string& path() const { return path_; }
+  const std::string& key() const { return key_; }
+  bool trainable() const { return trainable_; }
+  std::vector<std::unique_ptr<Variable>>& variables() { return variables_; }
+  const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
+  const std::vector<std::unique_ptr<Scope>>& children() const { return children_; }
+
+  // Every variable below, in the order of Keras's layer.weights; with `legacy_order` trainable ones first, as .h5 files store them.
+  std::vector<Variable*> flatten(bool legacy_order) const;
+
+ private:
+  void collect(std::vector<std::pair<Variable*, bool>>& out, bool trainable) const;
+  std::string path_, key_;
+  bool trainable_ = true;
+  std::vector<std::unique_ptr<Variable>> variables_;
+  std::vector<std::unique_ptr<Scope>> children_;
+};
+
+}  // namespace tutti::keras
