@@ -47,6 +47,16 @@ std::optional<int64_t> parse_int(std::string_view text) {
   return static_cast<int64_t>(*real);
 }
 
+// Within quotes a doubled quote stands for one.
+std::string undoubled(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '"') ++i;
+  }
+  return out;
+}
+
 }  // namespace
 
 CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file, CsvHeader header)
@@ -59,7 +69,7 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
   columns_ = fields_.size();
   auto is_number = [&](const Field& field) { return parse_double(text(field)).has_value(); };
   if (header == CsvHeader::present || (header == CsvHeader::detect && std::none_of(fields_.begin(), fields_.end(), is_number))) {
-    for (const Field& field : fields_) names_.emplace_back(text(field));
+    for (const Field& field : fields_) names_.push_back(field.quoted ? undoubled(text(field)) : std::string(text(field)));
   } else {
     pending_ = true;
   }
@@ -140,7 +150,7 @@ CsvReader::Field CsvReader::split_field() {
     if (buffer_[at_] == '\n') ++lines_;
     if (buffer_[at_] != '"') continue;
     field.end = at_++;
-    if (!more() || buffer_[at_] != '"') break;  // a doubled quote stands for one
+    if (!more() || buffer_[at_] != '"') break;
   }
   while (more() && is_space(buffer_[at_])) ++at_;
   if (more() && buffer_[at_] != ',' && !ends_line(buffer_[at_]))

@@ -1,5 +1,7 @@
 #include "tutti/data/npz.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 
 #include "tutti/base/error.h"
@@ -12,9 +14,32 @@ constexpr std::string_view suffix = ".npy";
 
 std::string header_of(const ArraySpec& spec, int64_t count) { return npy_header({spec.dtype, with_rows(count, spec.row)}); }
 
+// A broken archive is broken data here, and the user gave a file's name.
+template <class F>
+auto naming(const std::string& file, F&& f) {
+  try {
+    return f();
+  } catch (const InvalidModel& e) {
+    fail<InvalidArgument>("npz", "{}: {}", file, e.what());
+  }
+}
+
+// A few bytes of a stored array may have changed without any other sign. One more pass over the file, in pieces.
+void check_crc(const ByteSource& source, const ZipReader::Member& member) {
+  std::vector<std::byte> piece(std::min<uint64_t>(source.size(), 1 << 20));
+  uLong crc = 0;
+  for (uint64_t at = 0; at < source.size(); at += piece.size()) {
+    piece.resize(std::min<uint64_t>(piece.size(), source.size() - at));
+    source.read(at, piece);
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+  }
+  if (crc != member.crc) fail<InvalidModel>("zip", "member '{}' has another CRC than the directory says", member.name);
+}
+
 }  // namespace
 
-NpzReader::NpzReader(std::shared_ptr<const ByteSource> source, std::string file) : file_(std::move(file)), zip_(std::move(source)) {
+NpzReader::NpzReader(std::shared_ptr<const ByteSource> source, std::string file)
+    : file_(std::move(file)), zip_(naming(file_, [&] { return ZipReader(std::move(source)); })) {
   for (const auto& member : zip_.members())
     if (member.name.ends_with(suffix)) names_.push_back(member.name.substr(0, member.name.size() - suffix.size()));
 }
@@ -22,7 +47,12 @@ NpzReader::NpzReader(std::shared_ptr<const ByteSource> source, std::string file)
 NpyReader NpzReader::open(std::string_view name) const {
   const auto* member = zip_.find(std::string(name) + std::string(suffix));
   if (member == nullptr) fail<InvalidArgument>("npz", "{}: no array '{}'{}", file_, name, did_you_mean(name, names_));
-  return {zip_.open(*member), file_ + "/" + std::string(name)};
+  auto source = naming(file_, [&] {
+    auto opened = zip_.open(*member);
+    if (member->method == 0) check_crc(*opened, *member);
+    return opened;
+  });
+  return {std::move(source), file_ + "/" + std::string(name)};
 }
 
 NpzWriter::NpzWriter(const std::string& path, std::vector<ArraySpec> arrays) : file_(path) {

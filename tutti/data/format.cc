@@ -1,0 +1,62 @@
+#include "tutti/data/format.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "tutti/base/error.h"
+#include "tutti/base/file.h"
+#include "tutti/data/npy_header.h"
+
+namespace tutti {
+
+namespace {
+
+// ".csv", in lower case.
+std::string suffix_of(const std::string& path) {
+  std::string suffix = std::filesystem::path(path).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return suffix;
+}
+
+bool is_image(std::string_view start, const std::string& suffix) {
+  return start.starts_with("\xff\xd8\xff") || start.starts_with("\x89PNG") || suffix == ".jpg" || suffix == ".jpeg" || suffix == ".png";
+}
+
+}  // namespace
+
+DataFormat format_of_input(const std::string& path) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    fail<Unsupported>("input", "'{}' is a folder; .npy, .npz and .csv files are read", path);
+  auto source = open_file(path);
+  std::array<std::byte, 8> bytes{};
+  auto known = std::span(bytes).first(std::min<uint64_t>(bytes.size(), source->size()));
+  source->read(0, known);
+  std::string_view start(reinterpret_cast<const char*>(known.data()), known.size());
+  std::string suffix = suffix_of(path);
+
+  if (start.starts_with(npy_magic)) return DataFormat::npy;
+  if (suffix == ".keras" || suffix == ".h5" || suffix == ".hdf5" || start.starts_with("\x89HDF"))
+    fail<InvalidArgument>(
+        "input", "'{}' is a model or HDF5 file; expected data: .npy, .npz or .csv; hint: the model comes first, then its input", path);
+  if (start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06")) return DataFormat::npz;
+  if (is_image(start, suffix)) fail<Unsupported>("input", "'{}' is an image; .npy, .npz and .csv files are read", path);
+  if (suffix == ".pkl" || suffix == ".pickle" || (start.size() > 1 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
+    fail<Unsupported>("input", "'{}' is a Python pickle, and pickles are never read; hint: numpy.save(file, array)", path);
+  if (suffix == ".npy")
+    fail<InvalidArgument>("npy", "'{}': not an .npy file; it does not begin with \\x93NUMPY ({} bytes)", path, source->size());
+  if (suffix == ".npz")
+    fail<InvalidArgument>("npz", "'{}': not an .npz file; it does not begin as a zip archive ({} bytes)", path, source->size());
+  if (suffix == ".csv" || suffix == ".txt") return DataFormat::csv;
+  fail<InvalidArgument>("input", "'{}': its format is not known; expected .npy, .npz or .csv", path);
+}
+
+DataFormat format_of_output(const std::string& path) {
+  std::string suffix = suffix_of(path);
+  if (suffix == ".npy") return DataFormat::npy;
+  if (suffix == ".npz") return DataFormat::npz;
+  if (suffix == ".csv") return DataFormat::csv;
+  fail<InvalidArgument>("output", "'{}': the name says the format; expected .npy, .npz or .csv", path);
+}
+
+}  // namespace tutti

@@ -1,0 +1,149 @@
+#include "tutti/data/samples.h"
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format.h"
+#include "tutti/data/npz.h"
+
+namespace tutti {
+
+namespace {
+
+bool fits(const Ints& wanted, const Shape& row) {
+  if (static_cast<int64_t>(wanted.size()) != row.rank()) return false;
+  for (int64_t axis = 0; axis < row.rank(); ++axis)
+    if (int64_t extent = wanted[static_cast<size_t>(axis)]; extent >= 0 && extent != row[axis]) return false;
+  return true;
+}
+
+// The extents of a sample as the model will see it. `where` names the array and its file.
+Shape fit_row(const InputSpec& input, const Type& array, std::string_view where) {
+  if (array.shape.rank() > 0) {
+    Shape row = row_of(array.shape);
+    if (fits(input.row, row)) return row;
+    Ints extents = row.extents();
+    if (row.rank() == static_cast<int64_t>(input.row.size()) + 1 && extents.back() == 1)
+      extents.pop_back();
+    else if (!input.row.empty() && row.rank() + 1 == static_cast<int64_t>(input.row.size()) && input.row.back() == 1)
+      extents.push_back(1);
+    if (fits(input.row, extents)) return extents;
+  }
+  fail<InvalidArgument>("input", "input '{}' expects {}; {} is {} {}", input.name, to_string(input), where, numpy_name(array.dtype),
+                        to_string(array.shape));
+}
+
+class ArraySamples : public SampleReader {
+ public:
+  ArraySamples(const std::string& path, const std::vector<InputSpec>& inputs, std::vector<NpyReader> arrays, std::vector<std::string> names)
+      : arrays_(std::move(arrays)) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Type& type = arrays_[i].type();
+      std::string where = names.empty() ? fmt::format("'{}'", path) : fmt::format("array '{}' of '{}'", names[i], path);
+      rows_.push_back(fit_row(inputs[i], type, where));
+      dtypes_.push_back(inputs[i].dtype);
+      if (i == 0) samples_ = type.shape[0];
+      if (type.shape[0] != samples_)
+        fail<InvalidArgument>("input", "all inputs have equally many samples; '{}' has {} and '{}' has {} in '{}'", inputs[0].name,
+                              samples_, inputs[i].name, type.shape[0], path);
+    }
+  }
+  std::vector<Tensor> next(int64_t count) override {
+    count = std::min(count, samples_ - done_);
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      Tensor rows = arrays_[i].rows(done_, count).reshaped(with_rows(count, rows_[i]));
+      out.push_back(rows.dtype() == dtypes_[i] ? std::move(rows) : rows.converted(dtypes_[i]));
+    }
+    done_ += count;
+    return out;
+  }
+  std::optional<int64_t> samples() const override { return samples_; }
+
+ private:
+  std::vector<NpyReader> arrays_;
+  std::vector<DType> dtypes_;
+  int64_t samples_ = 0, done_ = 0;
+};
+
+class CsvSamples : public SampleReader {
+ public:
+  CsvSamples(const std::string& path, const InputSpec& input, CsvHeader header) : reader_(path, header), dtype_(input.dtype) {
+    // One extent may be left open; the columns say what it is.
+    Ints row = input.row;
+    auto open = std::find(row.begin(), row.end(), -1);
+    int64_t known = 1, columns = reader_.columns();
+    for (int64_t extent : row) known = std::min(known * std::min(std::max<int64_t>(extent, 0) + (extent < 0), columns + 1), columns + 1);
+    if (std::count(row.begin(), row.end(), -1) > 1)
+      fail<InvalidArgument>("input", "input '{}' expects {}, and columns cannot say more than one open extent; hint: use .npy", input.name,
+                            to_string(input));
+    if (open != row.end() && known > 0 && columns % known == 0) *open = columns / known, known = columns;
+    if (known != columns)
+      fail<InvalidArgument>("input", "input '{}' expects {}, its elements as columns; '{}' has {} columns", input.name, to_string(input),
+                            path, columns);
+    rows_.push_back(row);
+  }
+  std::vector<Tensor> next(int64_t count) override {
+    Tensor rows = reader_.next(count, dtype_);
+    return {rows.reshaped(with_rows(rows.shape()[0], rows_[0]))};
+  }
+  std::optional<int64_t> samples() const override { return {}; }
+
+ private:
+  CsvReader reader_;
+  DType dtype_;
+};
+
+std::unique_ptr<SampleReader> open_npz(const std::string& path, const std::vector<InputSpec>& inputs) {
+  NpzReader npz(path);
+  const auto& names = npz.names();
+  auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  bool by_name = std::all_of(inputs.begin(), inputs.end(), [&](const InputSpec& input) { return has(input.name); });
+  bool by_order = has("arr_0");
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string name = by_name                                   ? inputs[i].name
+                       : by_order                                ? fmt::format("arr_{}", i)
+                       : inputs.size() == 1 && names.size() == 1 ? names[0]
+                                                                 : "";
+    if (!has(name)) {
+      std::string found;
+      for (size_t k = 0; k < std::min<size_t>(names.size(), 20); ++k) found += fmt::format("{}'{}'", k ? ", " : "", escape(names[k], 60));
+      fail<InvalidArgument>(
+          "input", "no array '{}' in '{}'; it has {}{}; hint: arrays are named after the model's inputs, or arr_0, arr_1, ...",
+          by_order ? name : inputs[i].name, path, found.empty() ? "none" : found, by_order ? "" : did_you_mean(inputs[i].name, names));
+    }
+    chosen.push_back(name);
+  }
+  std::vector<NpyReader> arrays;
+  for (const auto& name : chosen) arrays.push_back(npz.open(name));
+  return std::make_unique<ArraySamples>(path, inputs, std::move(arrays), chosen);
+}
+
+std::string list_of(const std::vector<InputSpec>& inputs) {
+  std::string out;
+  for (size_t i = 0; i < inputs.size(); ++i) out += fmt::format("{}'{}'", i ? ", " : "", inputs[i].name);
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<SampleReader> open_samples(const std::string& path, const std::vector<InputSpec>& inputs, CsvHeader header) {
+  DataFormat format = format_of_input(path);
+  if (format == DataFormat::npz) return open_npz(path, inputs);
+  if (inputs.size() != 1)
+    fail<InvalidArgument>("input", "the model has {} inputs ({}); '{}' holds one array; hint: an .npz has an array per input",
+                          inputs.size(), list_of(inputs), path);
+  if (format == DataFormat::csv) return std::make_unique<CsvSamples>(path, inputs[0], header);
+  std::vector<NpyReader> arrays;
+  arrays.emplace_back(path);
+  return std::make_unique<ArraySamples>(path, inputs, std::move(arrays), std::vector<std::string>{});
+}
+
+std::string to_string(const InputSpec& input) {
+  std::string out = fmt::format("{} (samples", numpy_name(input.dtype));
+  for (int64_t extent : input.row) out += extent < 0 ? ", any" : fmt::format(", {}", extent);
+  return out + ")";
+}
+
+}  // namespace tutti

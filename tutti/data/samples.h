@@ -1,0 +1,42 @@
+// Samples for a model, from a data file, some at a time: each of the model's inputs in its own dtype and shape.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/data/csv.h"
+
+namespace tutti {
+
+// What a model takes as one of its inputs.
+struct InputSpec {
+  std::string name;
+  DType dtype = DType::f32;
+  Ints row;  // extents of one sample; -1: any, the same for all samples
+};
+
+class SampleReader {
+ public:
+  virtual ~SampleReader() = default;
+  // The next samples, at most `count`: a tensor an input, [samples, row...]; fewer at the end, then none.
+  virtual std::vector<Tensor> next(int64_t count) = 0;
+  // How many there are in all, where the file says so before it is read.
+  virtual std::optional<int64_t> samples() const = 0;
+  // Extents of one sample of each input, all known now.
+  const std::vector<Shape>& rows() const { return rows_; }
+
+ protected:
+  std::vector<Shape> rows_;
+};
+
+// .npy: the one input. .npz: an array per input name, or arr_0, arr_1, ... in their order; other arrays are left alone. .csv: the one
+// input, its elements row-major in the columns. Dtypes are converted as Keras does, and as there a last axis of extent 1 may be missing or
+// too much. Throws InvalidArgument naming the input, what was expected and what was found.
+std::unique_ptr<SampleReader> open_samples(const std::string& path, const std::vector<InputSpec>& inputs,
+                                           CsvHeader header = CsvHeader::detect);
+
+std::string to_string(const InputSpec& input);  // float32 (samples, 28, 28, any)
+
+}  // namespace tutti
