@@ -73,7 +73,8 @@ class CsvSamples : public SampleReader {
     Ints row = input.row;
     auto open = std::find(row.begin(), row.end(), -1);
     int64_t known = 1, columns = reader_.columns();
-    for (int64_t extent : row) known = std::min(known * std::min(std::max<int64_t>(extent, 0) + (extent < 0), columns + 1), columns + 1);
+    for (int64_t extent : row)
+      if (extent >= 0) known = std::min(known * std::min(extent, columns + 1), columns + 1);  // saturates, never overflows
     if (std::count(row.begin(), row.end(), -1) > 1)
       fail<InvalidArgument>("input", "input '{}' expects {}, and columns cannot say more than one open extent; hint: use .npy", input.name,
                             to_string(input));
