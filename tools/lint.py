@@ -10,7 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = (".cc", ".h")
-LONGEST = 400  # lines; a longer file wants to be two
+LONGEST = 500  # lines; a file beyond 400 wants to be two, beyond this it must be
 
 # What no file of ours may hold. Written so that this file does not.
 FORBIDDEN = {
