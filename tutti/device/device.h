@@ -44,7 +44,7 @@ class Program {
   const ProgramStats& stats() const { return stats_; }
 
  protected:
-  explicit Program(const Graph& graph);  // takes the types
+  explicit Program(const Graph& graph);  // takes the types; counts all of the stats but the planned memory
   // Throws InvalidArgument naming the first input or output that does not fit.
   void check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const;
   ProgramStats stats_;

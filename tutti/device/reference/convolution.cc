@@ -1,0 +1,152 @@
+// convolution: input [n, spatial..., c], kernel [spatial..., c / groups, o] -> [n, spatial..., o].
+#include "tutti/device/reference/kernel.h"
+#include "tutti/device/reference/multiply_rows.h"
+
+namespace tutti::reference {
+
+namespace {
+
+struct Axis {
+  int64_t outputs, inputs, input_stride, taps, stride, low, input_dilation, tap_dilation;
+  // The input position under a tap, or -1 for padding and for the gaps of a dilated input.
+  int64_t input(int64_t output, int64_t tap) const {
+    int64_t place = output * stride - low + tap * tap_dilation;
+    if (place < 0 || place % input_dilation != 0 || place / input_dilation >= inputs) return -1;
+    return place / input_dilation;
+  }
+};
+
+// Next position of an odometer over the axes; `extent` picks what is counted.
+bool advance(Ints& position, const std::vector<Axis>& axes, int64_t Axis::*extent) {
+  for (size_t a = axes.size(); a-- > 0;) {
+    if (++position[a] < axes[a].*extent) return true;
+    position[a] = 0;
+  }
+  return false;
+}
+
+template <class T>
+class Convolution {
+ public:
+  Convolution(const Graph& graph, const Node& node) {
+    const auto& a = node.attributes;
+    const Shape &input = operand_type(graph, node, 0).shape, &kernel = operand_type(graph, node, 1).shape,
+                &output = result_type(graph, node).shape;
+    int64_t spatial = input.rank() - 2;
+    Ints strides = input.strides();
+    for (int64_t i = 0; i < spatial; ++i) {
+      auto at = static_cast<size_t>(i);
+      axes_.push_back({output[i + 1], input[i + 1], strides[at + 1], kernel[i], a.ints("strides")[at], a.ints("low")[at],
+                       a.ints("lhs_dilation")[at], a.ints("rhs_dilation")[at]});
+      taps_ *= kernel[i];
+      positions_ *= output[i + 1];
+    }
+    groups_ = a.integer("groups");
+    batch_ = input[0];
+    batch_stride_ = input.elements() == 0 ? 0 : strides[0];
+    channels_ = input[spatial + 1];
+    features_ = kernel[spatial + 1];
+    nothing_ = output.elements() == 0;
+    tap_.resize(axes_.size());
+    output_.resize(axes_.size());
+    group_channels_ = channels_ / groups_;
+    group_features_ = features_ / groups_;
+  }
+
+  // Depthwise kernels sum whole rows of features; the others gather a few patches and multiply them with the kernel as a matrix.
+  bool depthwise() const { return group_channels_ == 1 && groups_ > 1; }
+  int64_t workspace() const {
+    if (nothing_) return 0;
+    int64_t elements = depthwise() ? features_ : row_block * taps_ * group_channels_;
+    return elements * static_cast<int64_t>(sizeof(Sum<T>));
+  }
+
+  void operator()(const Pointers& p) {
+    if (nothing_) return;
+    auto* input = reinterpret_cast<const T*>(p.operands[0]);
+    auto* kernel = reinterpret_cast<const T*>(p.operands[1]);
+    auto* out = reinterpret_cast<T*>(p.results[0]);
+    auto* scratch = reinterpret_cast<Sum<T>*>(p.workspace);
+    for (int64_t n = 0; n < batch_; ++n, input += batch_stride_, out += positions_ * features_) {
+      if (depthwise()) {
+        depthwise_image(input, kernel, out, scratch);
+      } else {
+        for (int64_t g = 0; g < groups_; ++g)
+          grouped_image(input + g * group_channels_, kernel + g * group_features_, out + g * group_features_, scratch);
+      }
+    }
+  }
+
+ private:
+  // The input element under the current tap of the current output position (channel 0), or nullptr.
+  const T* under(const T* image) const {
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      int64_t at = axes_[a].input(output_[a], tap_[a]);
+      if (at < 0) return nullptr;
+      image += at * axes_[a].input_stride;
+    }
+    return image;
+  }
+
+  void grouped_image(const T* image, const T* kernel, T* out, Sum<T>* patches) {
+    const int64_t depth = taps_ * group_channels_;
+    std::fill(output_.begin(), output_.end(), 0);
+    for (int64_t start = 0; start < positions_; start += row_block) {
+      int64_t count = std::min(row_block, positions_ - start);
+      Sum<T>* to = patches;
+      for (int64_t r = 0; r < count; ++r) {
+        std::fill(tap_.begin(), tap_.end(), 0);
+        do {
+          const T* from = under(image);
+          for (int64_t c = 0; c < group_channels_; ++c) *to++ = from == nullptr ? Sum<T>{} : to_sum(from[c]);
+        } while (advance(tap_, axes_, &Axis::taps));
+        advance(output_, axes_, &Axis::outputs);
+      }
+      multiply_rows<T>(patches, count, depth, kernel, features_, group_features_, out + start * features_, features_);
+    }
+  }
+
+  void depthwise_image(const T* image, const T* kernel, T* out, Sum<T>* sums) {
+    std::fill(output_.begin(), output_.end(), 0);
+    for (int64_t position = 0; position < positions_; ++position, out += features_) {
+      std::fill_n(sums, features_, Sum<T>{});
+      std::fill(tap_.begin(), tap_.end(), 0);
+      const T* weights = kernel;
+      do {
+        if (const T* from = under(image)) {
+          if (group_features_ == 1) {
+            for (int64_t c = 0; c < channels_; ++c) sums[c] += to_sum(from[c]) * to_sum(weights[c]);
+          } else {
+            for (int64_t c = 0; c < channels_; ++c)
+              for (int64_t f = c * group_features_; f < (c + 1) * group_features_; ++f) sums[f] += to_sum(from[c]) * to_sum(weights[f]);
+          }
+        }
+        weights += features_;
+      } while (advance(tap_, axes_, &Axis::taps));
+      for (int64_t f = 0; f < features_; ++f) out[f] = from_sum<T>(sums[f]);
+      advance(output_, axes_, &Axis::outputs);
+    }
+  }
+
+  std::vector<Axis> axes_;
+  int64_t taps_ = 1, positions_ = 1, groups_ = 1, batch_ = 0, batch_stride_ = 0, channels_ = 0, features_ = 0;
+  int64_t group_channels_ = 0, group_features_ = 0;
+  bool nothing_ = false;
+  Ints tap_, output_;
+};
+
+Kernel convolution(const Graph& graph, const Node& node) {
+  return dispatch(result_type(graph, node).dtype, [&](auto zero) -> Kernel {
+    Convolution<decltype(zero)> convolution(graph, node);
+    int64_t workspace = convolution.workspace();
+    return {std::move(convolution), workspace};
+  });
+}
+
+constexpr KernelRow rows[] = {{Op::convolution, convolution}};
+
+}  // namespace
+
+std::span<const KernelRow> convolution_kernels() { return rows; }
+
+}  // namespace tutti::reference

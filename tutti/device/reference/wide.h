@@ -1,0 +1,114 @@
+// The types the reference device computes in: double for floats, 64 bits for integers (wrapping around), bool for bool; one rounding at
+// the end.
+#pragma once
+
+#include <cmath>
+
+#include "tutti/base/dtype.h"
+
+namespace tutti::reference {
+
+template <class T>
+inline constexpr bool is_floating = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat>;
+
+template <class T>
+using Wide =
+    std::conditional_t<is_floating<T>, double,
+                       std::conditional_t<std::is_same_v<T, bool>, bool, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
+
+template <class T>
+Wide<T> widen(T x) {
+  return static_cast<Wide<T>>(x);
+}
+
+template <class T>
+T narrow(Wide<T> x) {
+  if constexpr (is_floating<T>) {
+    return convert_element<T>(x);
+  } else {
+    return static_cast<T>(x);  // modulo 2^bits
+  }
+}
+
+// One meaning of each arithmetic op for all wide types. On bool, add is or and multiply is and.
+struct Add {
+  template <class W>
+  W operator()(W a, W b) const {
+    if constexpr (std::is_same_v<W, double>) {
+      return a + b;
+    } else if constexpr (std::is_same_v<W, bool>) {
+      return a || b;
+    } else {
+      return static_cast<W>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    }
+  }
+};
+
+struct Multiply {
+  template <class W>
+  W operator()(W a, W b) const {
+    if constexpr (std::is_same_v<W, double>) {
+      return a * b;
+    } else if constexpr (std::is_same_v<W, bool>) {
+      return a && b;
+    } else {
+      return static_cast<W>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    }
+  }
+};
+
+// NaN wins, and +0 is larger than -0.
+struct Maximum {
+  template <class W>
+  W operator()(W a, W b) const {
+    if constexpr (std::is_same_v<W, double>) {
+      if (a == b) return std::signbit(a) ? b : a;
+      return a > b || a != a ? a : b;
+    } else {
+      return a > b ? a : b;
+    }
+  }
+};
+
+struct Minimum {
+  template <class W>
+  W operator()(W a, W b) const {
+    if constexpr (std::is_same_v<W, double>) {
+      if (a == b) return std::signbit(a) ? a : b;
+      return a < b || a != a ? a : b;
+    } else {
+      return a < b ? a : b;
+    }
+  }
+};
+
+// What a reduction of kind F over elements of type T starts from.
+template <class T, class F>
+Wide<T> identity() {
+  using Limits = std::numeric_limits<Wide<T>>;
+  if constexpr (std::is_same_v<F, Maximum> || std::is_same_v<F, Minimum>) {
+    constexpr bool lowest = std::is_same_v<F, Maximum>;
+    if constexpr (is_floating<T>) {
+      return lowest ? -Limits::infinity() : Limits::infinity();
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return !lowest;
+    } else {
+      return lowest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+    }
+  } else if constexpr (std::is_same_v<F, Multiply>) {
+    return Wide<T>{1};
+  } else {
+    return Wide<T>{};
+  }
+}
+
+// Calls f with the functor of a reduction or scatter kind. On bool, "and" is Minimum and "or" is Maximum.
+template <class F>
+auto dispatch_kind(std::string_view kind, F&& f) {
+  if (kind == "add") return f(Add{});
+  if (kind == "multiply") return f(Multiply{});
+  if (kind == "max" || kind == "or") return f(Maximum{});
+  return f(Minimum{});
+}
+
+}  // namespace tutti::reference
