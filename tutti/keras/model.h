@@ -1,6 +1,7 @@
 // A Keras model as read from a file: its config, its weights, and what it takes and gives. lower() makes graphs of it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +34,10 @@ class Model {
   // The optimizer's variables in Keras's order, read from the file when asked for.
   std::vector<Tensor> optimizer_variables() const;
 
-  // The inputs' types at a batch size, open extents taken from `shapes` (or `unknown` where there are none).
+  // An extent that fits wherever the model leaves one open: what inspect shows shapes and costs for.
+  int64_t probe_extent() const { return probe_extent_; }
+
+  // The inputs' types at a batch size; throws InvalidArgument when an open extent is not given.
   std::vector<Type> input_types(const LowerOptions& options) const;
   // One graph from inputs to outputs, weights inside. Throws InvalidArgument when shapes do not fit, or the problems when there are any.
   Graph lower(const LowerOptions& options) const;
@@ -41,12 +45,15 @@ class Model {
  private:
   friend Model load(const std::string& path);
   friend class ModelReader;
-  Graph lower_into(const LowerOptions& options, int64_t unknown_extent, std::vector<std::string>* problems) const;
+  std::vector<Type> resolve_inputs(const LowerOptions& options, std::optional<int64_t> unknown_extent) const;
+  Graph lower_types(const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
+                    std::vector<std::string>* problems) const;
   void declare();  // finds variables and problems by lowering once
 
   Json config_, compile_config_;
   std::string keras_version_;
   int keras_major_ = 3;
+  int64_t probe_extent_ = 1;
   std::vector<ModelInput> inputs_;
   std::vector<std::string> output_names_;
   std::vector<std::string> problems_;

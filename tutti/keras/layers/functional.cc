@@ -246,6 +246,7 @@ class FunctionalModel {
   void run_call(const CallId& call) {
     const LayerEntry& entry = layers_.at(call.layer);
     try {
+      resolve(*entry.json);  // said even when the inputs are missing
       Arguments arguments = read_arguments(entry.calls[call.node]);
       auto outputs = c_.child(entry.key, *entry.json, arguments).signals;
       for (size_t i = 0; i < outputs.size(); ++i) values_[{call, i}] = outputs[i];

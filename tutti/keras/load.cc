@@ -1,0 +1,178 @@
+#include "tutti/keras/load.h"
+
+#include <array>
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/base/zip.h"
+
+namespace tutti::keras {
+
+namespace {
+
+constexpr uint64_t max_config_bytes = 64 << 20;
+
+std::string read_text(const ByteSource& source, uint64_t limit) {
+  auto bytes = read_all(source, limit);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string member_text(const ZipReader& zip, const char* name) {
+  const auto* member = zip.find(name);
+  if (member == nullptr) fail<InvalidModel>("keras", "the archive has no {}: not a .keras file", name);
+  if (member->size > max_config_bytes) fail<InvalidModel>("keras", "{} has {} bytes, more than {}", name, member->size, max_config_bytes);
+  return read_text(*zip.open(*member), max_config_bytes);
+}
+
+Json parse_config(const std::string& text, const char* what) {
+  try {
+    return Json::parse(text);
+  } catch (const Error& e) {
+    fail<InvalidModel>("keras", "{}: {}", what, e.what());
+  }
+}
+
+int major_version(const std::string& version) { return version.starts_with("3") ? 3 : 2; }
+
+// Reads a variable's value, cast to its declared dtype; a value that does not fit becomes a problem.
+void bind(Variable& variable, const Hdf5File& file, const std::string& dataset, std::vector<std::string>& problems) {
+  if (file.kind(dataset) != Hdf5File::Kind::dataset) {
+    problems.push_back(fmt::format("[keras] '{}' has no value in the file (looked for {})", variable.path, dataset));
+    return;
+  }
+  Type stored = file.type(dataset);
+  if (!(stored.shape == variable.type.shape)) {
+    problems.push_back(fmt::format("[keras] '{}' has shape {} in the file, expected {}", variable.path, to_string(stored.shape),
+                                   to_string(variable.type.shape)));
+    return;
+  }
+  Tensor value = file.read(dataset);
+  variable.value = value.dtype() == variable.type.dtype ? value : value.converted(variable.type.dtype);
+}
+
+void bind_scope(Scope& scope, const std::string& path, const Hdf5File& file, std::vector<std::string>& problems) {
+  std::string vars = path + "vars";
+  size_t declared = scope.variables().size();
+  if (declared > 0) {
+    size_t stored = file.kind(vars) == Hdf5File::Kind::group ? file.children(vars).size() : 0;
+    if (stored > declared)
+      problems.push_back(fmt::format("[keras] layer '{}' has {} variables in the file, expected {}", scope.path(), stored, declared));
+  }
+  for (size_t i = 0; i < declared; ++i) bind(*scope.variables()[i], file, vars + "/" + std::to_string(i), problems);
+  for (const auto& child : scope.children()) bind_scope(*child, path + child->key() + "/", file, problems);
+}
+
+}  // namespace
+
+Model ModelReader::from_config(Json config, Json compile_config, std::string keras_version) {
+  if (!config.is_object()) fail<InvalidModel>("keras", "the config is an object; got {}", config.kind());
+  Model model;
+  model.config_ = std::move(config);
+  model.compile_config_ = std::move(compile_config);
+  model.keras_version_ = std::move(keras_version);
+  model.keras_major_ = major_version(model.keras_version_);
+  auto found = resolve(model.config_);
+  bool is_model = found.row->name == "Sequential" || found.row->name == "Functional" || found.row->name == "Model";
+  const Json* inner = model.config_.find("config");
+  if (!is_model || inner == nullptr || !inner->is_object() || !inner->has("layers"))
+    fail<Unsupported>(
+        "keras", "the file holds a {}, whose layers are made by code; hint: only Sequential and Functional models can be read from a file",
+        found.row->name);
+  model.inputs_ = model_inputs(model.config_);
+  model.output_names_ = model_output_names(model.config_);
+  model.declare();
+  return model;
+}
+
+void ModelReader::bind_by_path(Model& model, const Hdf5File& weights) { bind_scope(*model.variables_, "", weights, model.problems_); }
+
+void ModelReader::bind_by_order(Model& model, const Hdf5File& weights) {
+  std::string root = weights.kind("model_weights") == Hdf5File::Kind::group ? "model_weights" : "";
+  auto names = chunked_strings(weights, root, "layer_names");
+  for (const auto& layer : model.variables_->children()) {
+    auto variables = layer->flatten(true);
+    if (variables.empty()) continue;
+    std::string group = root.empty() ? layer->path() : root + "/" + layer->path();
+    if (weights.kind(group) != Hdf5File::Kind::group) {
+      model.problems_.push_back(fmt::format("[keras] layer '{}' has no weights in the file", layer->path()));
+      continue;
+    }
+    auto stored = chunked_strings(weights, group, "weight_names");
+    if (stored.size() != variables.size()) {
+      model.problems_.push_back(
+          fmt::format("[keras] layer '{}' has {} weights in the file, expected {}", layer->path(), stored.size(), variables.size()));
+      continue;
+    }
+    for (size_t i = 0; i < stored.size(); ++i) bind(*variables[i], weights, group + "/" + stored[i], model.problems_);
+  }
+}
+
+std::vector<std::string> chunked_strings(const Hdf5File& file, const std::string& object, const std::string& attribute) {
+  if (file.has_attribute(object, attribute)) return file.strings(object, attribute);
+  std::vector<std::string> out;
+  for (int chunk = 0; file.has_attribute(object, attribute + std::to_string(chunk)); ++chunk) {
+    auto part = file.strings(object, attribute + std::to_string(chunk));
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
+  ZipReader zip(std::move(file));
+  Json metadata = parse_config(member_text(zip, "metadata.json"), "metadata.json");
+  Json config = parse_config(member_text(zip, "config.json"), "config.json");
+  const Json* version = metadata.is_object() ? metadata.find("keras_version") : nullptr;
+  const Json* compiled = config.is_object() ? config.find("compile_config") : nullptr;
+  Model model = from_config(config, compiled != nullptr ? *compiled : Json(),
+                            version != nullptr && version->is_string() ? version->as_string() : "3");
+  const auto* member = zip.find("model.weights.h5");
+  if (member == nullptr) fail<InvalidModel>("keras", "the archive has no model.weights.h5");
+  auto weights = std::make_shared<Hdf5File>(zip.open(*member));
+  bind_by_path(model, *weights);
+  model.read_optimizer_ = [weights] {
+    std::vector<Tensor> out;
+    for (size_t i = 0; weights->kind(fmt::format("optimizer/vars/{}", i)) == Hdf5File::Kind::dataset; ++i)
+      out.push_back(weights->read(fmt::format("optimizer/vars/{}", i)));
+    return out;
+  };
+  return model;
+}
+
+Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
+  auto weights = std::make_shared<Hdf5File>(std::move(file));
+  if (!weights->has_attribute("", "model_config"))
+    fail<InvalidModel>("keras", "the file holds weights but no model; hint: save the whole model with model.save(...)");
+  auto attribute = [&](const char* name) {
+    if (!weights->has_attribute("", name)) return std::string();
+    auto strings = weights->strings("", name);
+    return strings.empty() ? std::string() : strings[0];
+  };
+  std::string training = attribute("training_config");
+  Model model = from_config(parse_config(attribute("model_config"), "model_config"),
+                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"));
+  bind_by_order(model, *weights);
+  model.read_optimizer_ = [weights] {
+    std::vector<Tensor> out;
+    if (weights->kind("optimizer_weights") != Hdf5File::Kind::group) return out;
+    for (const auto& name : chunked_strings(*weights, "optimizer_weights", "weight_names"))
+      out.push_back(weights->read("optimizer_weights/" + name));
+    return out;
+  };
+  return model;
+}
+
+std::vector<Tensor> Model::optimizer_variables() const { return read_optimizer_ ? read_optimizer_() : std::vector<Tensor>{}; }
+
+Model load(const std::string& path) {
+  auto file = open_file(path);
+  std::array<std::byte, 8> magic{};
+  if (file->size() < magic.size()) fail<InvalidModel>("keras", "'{}' has {} bytes: not a Keras file", path, file->size());
+  file->read(0, magic);
+  static constexpr unsigned char zip_magic[] = {'P', 'K', 3, 4};
+  static constexpr unsigned char hdf5_magic[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  if (std::memcmp(magic.data(), zip_magic, sizeof zip_magic) == 0) return ModelReader::read_archive(file);
+  if (std::memcmp(magic.data(), hdf5_magic, sizeof hdf5_magic) == 0) return ModelReader::read_hdf5(file);
+  fail<InvalidModel>("keras", "'{}' is neither a .keras archive nor an HDF5 file", path);
+}
+
+}  // namespace tutti::keras
