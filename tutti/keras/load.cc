@@ -35,7 +35,7 @@ Json parse_config(const std::string& text, const char* what) {
 int major_version(const std::string& version) { return version.starts_with("3") ? 3 : 2; }
 
 // Reads a variable's value, cast to its declared dtype; a value that does not fit becomes a problem.
-void bind(Variable& variable, const Hdf5File& file, const std::string& dataset, std::vector<std::string>& problems) {
+void bind_variable(Variable& variable, const Hdf5File& file, const std::string& dataset, std::vector<std::string>& problems) {
   if (file.kind(dataset) != Hdf5File::Kind::dataset) {
     problems.push_back(fmt::format("[keras] '{}' has no value in the file (looked for {})", variable.path, dataset));
     return;
@@ -58,7 +58,7 @@ void bind_scope(Scope& scope, const std::string& path, const Hdf5File& file, std
     if (stored > declared)
       problems.push_back(fmt::format("[keras] layer '{}' has {} variables in the file, expected {}", scope.path(), stored, declared));
   }
-  for (size_t i = 0; i < declared; ++i) bind(*scope.variables()[i], file, vars + "/" + std::to_string(i), problems);
+  for (size_t i = 0; i < declared; ++i) bind_variable(*scope.variables()[i], file, vars + "/" + std::to_string(i), problems);
   for (const auto& child : scope.children()) bind_scope(*child, path + child->key() + "/", file, problems);
 }
 
@@ -88,7 +88,6 @@ void ModelReader::bind_by_path(Model& model, const Hdf5File& weights) { bind_sco
 
 void ModelReader::bind_by_order(Model& model, const Hdf5File& weights) {
   std::string root = weights.kind("model_weights") == Hdf5File::Kind::group ? "model_weights" : "";
-  auto names = chunked_strings(weights, root, "layer_names");
   for (const auto& layer : model.variables_->children()) {
     auto variables = layer->flatten(true);
     if (variables.empty()) continue;
@@ -103,7 +102,7 @@ void ModelReader::bind_by_order(Model& model, const Hdf5File& weights) {
           fmt::format("[keras] layer '{}' has {} weights in the file, expected {}", layer->path(), stored.size(), variables.size()));
       continue;
     }
-    for (size_t i = 0; i < stored.size(); ++i) bind(*variables[i], weights, group + "/" + stored[i], model.problems_);
+    for (size_t i = 0; i < stored.size(); ++i) bind_variable(*variables[i], weights, group + "/" + stored[i], model.problems_);
   }
 }
 
