@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/graph/graph.h"
@@ -68,6 +69,9 @@ class Device {
   virtual std::unique_ptr<Program> compile(const Graph& graph) = 0;
   virtual void synchronize() = 0;
 };
+
+// What --device and CompileOptions mean when nothing is said.
+inline constexpr std::string_view default_device = "reference";
 
 // The devices of this process by name, made on first use. Unknown names throw InvalidArgument with the nearest known ones.
 std::shared_ptr<Device> open_device(const std::string& name);

@@ -1,0 +1,63 @@
+// Predictions: one compiled program with its buffers kept, and on top of it any number of samples in batches.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/device/device.h"
+#include "tutti/keras/model.h"
+
+namespace tutti {
+
+struct CompileOptions {
+  int64_t batch = 1;
+  std::string device = std::string(default_device);
+  // Shapes of the inputs, batch included, for models that leave extents open.
+  std::vector<Shape> input_shapes = {};
+};
+
+// One program for fixed shapes. Weights are shared with the model and with its other predictors. One thread at a time.
+class Predictor {
+ public:
+  Predictor(const keras::Model& model, const CompileOptions& options);
+
+  const std::vector<Type>& input_types() const { return program_->input_types(); }
+  const std::vector<Type>& output_types() const { return program_->output_types(); }
+  const ProgramStats& stats() const { return program_->stats(); }
+
+  // Bytes of each input and output in the model's order, of exactly these types. Where the device computes in host memory no value is
+  // copied twice.
+  void run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::unique_ptr<Buffer>> inputs_, outputs_;
+  std::vector<Buffer*> input_pointers_, output_pointers_;
+};
+
+// Any number of samples: cuts them into batches, keeps a bounded number of compiled predictors, converts dtypes as Keras does.
+class BatchPredictor {
+ public:
+  BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch);
+
+  // One tensor an input in the model's order, first axis the samples; gives one tensor an output.
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
+  const keras::Model& model() const { return *model_; }
+  int64_t batch() const { return batch_; }
+
+ private:
+  Predictor& compiled(const std::vector<Shape>& shapes);
+  std::shared_ptr<const keras::Model> model_;
+  std::string device_;
+  int64_t batch_;
+  struct Entry {
+    std::vector<Shape> shapes;
+    std::unique_ptr<Predictor> predictor;
+  };
+  std::list<Entry> cache_;  // most recently used first
+};
+
+}  // namespace tutti

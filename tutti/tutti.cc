@@ -1,0 +1,23 @@
+#include "tutti/tutti.h"
+
+namespace tutti {
+
+Model load(const std::string& path) { return Model(keras::load(path)); }
+
+CompiledModel compile(const Model& model, const CompileOptions& options) { return {model, options}; }
+
+std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs, int64_t batch, const std::string& device) const {
+  return BatchPredictor(model_, device, batch).predict(inputs);
+}
+
+void CompiledModel::operator()(std::span<const float> input, std::span<float> output) {
+  if (input_types().size() != 1 || output_types().size() != 1 || input_types()[0].dtype != DType::f32 ||
+      output_types()[0].dtype != DType::f32)
+    fail<InvalidArgument>("predict", "the model has {} inputs and {} outputs, or they are not float32; hint: call it with spans of bytes",
+                          input_types().size(), output_types().size());
+  std::span<const std::byte> in[] = {std::as_bytes(input)};
+  std::span<std::byte> out[] = {std::as_writable_bytes(output)};
+  predictor_.run(in, out);
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+// Tutti's public surface: Keras models, loaded and run.
+//
+//   auto model = tutti::load("my_model.h5");
+//   auto predict = tutti::compile(model, {.batch = 1});
+//   predict(input, output);                              // spans of float
+//
+// Errors are exceptions derived from tutti::Error, each one line that says where, which rule, and the values. The library never prints.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/base/tensor.h"
+#include "tutti/run/predictor.h"
+
+namespace tutti {
+
+// A model from a file; copies share it.
+class Model {
+ public:
+  explicit Model(keras::Model model) : model_(std::make_shared<const keras::Model>(std::move(model))) {}
+  const std::vector<keras::ModelInput>& inputs() const { return model_->inputs(); }  // name, dtype, shape (-1: any)
+  const std::vector<std::string>& output_names() const { return model_->output_names(); }
+  // What the file asks for and is refused; empty for a model that can run.
+  const std::vector<std::string>& problems() const { return model_->problems(); }
+  const std::shared_ptr<const keras::Model>& shared() const { return model_; }
+
+  // Any number of samples, one tensor an input, first axis the samples. For repeated calls compile once instead.
+  std::vector<Tensor> predict(const std::vector<Tensor>& inputs, int64_t batch = 32,
+                              const std::string& device = std::string(default_device)) const;
+
+ private:
+  std::shared_ptr<const keras::Model> model_;
+};
+
+// Opens a .keras or .h5 file.
+Model load(const std::string& path);
+
+// A program for one batch size, ready to be called again and again from one thread.
+class CompiledModel {
+ public:
+  CompiledModel(const Model& model, const CompileOptions& options) : model_(model), predictor_(*model.shared(), options) {}
+  const std::vector<Type>& input_types() const { return predictor_.input_types(); }
+  const std::vector<Type>& output_types() const { return predictor_.output_types(); }
+  const ProgramStats& stats() const { return predictor_.stats(); }
+
+  // One float32 input, one float32 output: batch x extents values each.
+  void operator()(std::span<const float> input, std::span<float> output);
+  // Any inputs and outputs, as bytes of input_types() and output_types().
+  void operator()(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+    predictor_.run(inputs, outputs);
+  }
+
+ private:
+  Model model_;
+  Predictor predictor_;
+};
+
+CompiledModel compile(const Model& model, const CompileOptions& options = {});
+
+}  // namespace tutti
