@@ -89,6 +89,13 @@ std::vector<double> Config::numbers(std::string_view key) const {
   return out;
 }
 
+bool Config::channels_first() const {
+  std::string format = text("data_format", "channels_last");
+  if (format != "channels_last" && format != "channels_first")
+    reject(fmt::format("'data_format' is channels_last or channels_first; got '{}'", format));
+  return format == "channels_first";
+}
+
 namespace {
 
 Policy policy_from_name(const Config& config, const std::string& name) {

@@ -35,7 +35,7 @@ class Config {
   Ints ints(std::string_view key, int64_t count = -1) const;
   Ints ints(std::string_view key, int64_t count, Ints otherwise) const;
   std::vector<double> numbers(std::string_view key) const;
-  bool channels_first() const { return text("data_format", "channels_last") == "channels_first"; }
+  bool channels_first() const;  // "data_format"
 
   // Throws, prefixed with the layer.
   template <class... Args>

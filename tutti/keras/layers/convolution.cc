@@ -1,7 +1,124 @@
+// Convolutions: 1D, 2D and 3D are one function each kind.
+#include "tutti/base/error.h"
+#include "tutti/keras/activations.h"
 #include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/windows.h"
 
 namespace tutti::keras {
 
-Rows convolution_layers() { return {}; }
+namespace {
+
+Windows read_windows(const Config& config, int64_t spatial) {
+  Ints ones(static_cast<size_t>(spatial), 1);
+  return {config.ints("strides", spatial, ones), config.ints("dilation_rate", spatial, ones), config.text("padding", "valid"),
+          config.channels_first()};
+}
+
+// Keras converts integer images to the kernel's dtype.
+Value image(Call& c, int64_t spatial) { return convert(spatial_input(c, spatial), c.policy.compute); }
+
+int64_t channels(const Config& config, Value x) { return x.extent(config.channels_first() ? 1 : -1); }
+
+int64_t count(const Config& config, std::string_view key) {
+  int64_t value = config.integer(key);
+  if (value < 1) config.invalid("'{}' is positive; got {}", key, value);
+  return value;
+}
+
+// [spatial..., first, second], a kernel over the config's kernel_size.
+Shape kernel_shape(const Config& config, int64_t spatial, int64_t first, int64_t second) {
+  Ints extents = config.ints("kernel_size", spatial);
+  extents.push_back(first);
+  extents.push_back(second);
+  return extents;
+}
+
+// tf-keras writes groups = 1 for every convolution, and Keras has groups in the plain ones only.
+void refuse_groups(const Config& config) {
+  if (config.integer("groups", 1) != 1) config.unsupported("groups = {} has no meaning here", config.integer("groups"));
+}
+
+Outputs finish(Call& c, Value y, int64_t filters) {
+  if (c.config.flag("use_bias", true)) y = y + per_channel(c.weight("bias", {filters}), y, c.config.channels_first());
+  return activate(c, c.config.get("activation"), y);
+}
+
+template <int64_t spatial>
+Outputs conv(Call& c) {
+  Value x = image(c, spatial);
+  int64_t filters = count(c.config, "filters"), groups = c.config.integer("groups", 1), depth = channels(c.config, x);
+  if (groups < 1 || depth % groups != 0 || filters % groups != 0)
+    c.config.invalid("{} input channels and {} filters are multiples of groups; got {}", depth, filters, groups);
+  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth / groups, filters));
+  return finish(c, convolve(x, kernel, read_windows(c.config, spatial)), filters);
+}
+
+template <int64_t spatial>
+Outputs conv_transpose(Call& c) {
+  refuse_groups(c.config);
+  Value x = image(c, spatial);
+  int64_t filters = count(c.config, "filters");
+  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, filters, channels(c.config, x)));
+  Ints output_padding = c.config.ints("output_padding", spatial, {});
+  return finish(c, convolve_transposed(x, kernel, read_windows(c.config, spatial), output_padding), filters);
+}
+
+template <int64_t spatial>
+Outputs depthwise_conv(Call& c) {
+  refuse_groups(c.config);
+  Value x = image(c, spatial);
+  int64_t depth = channels(c.config, x), multiplier = count(c.config, "depth_multiplier");
+  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth, multiplier));
+  return finish(c, convolve_depthwise(x, kernel, read_windows(c.config, spatial)), Shape({depth, multiplier}).elements());
+}
+
+template <int64_t spatial>
+Outputs separable_conv(Call& c) {
+  refuse_groups(c.config);
+  Value x = image(c, spatial);
+  int64_t depth = channels(c.config, x), multiplier = count(c.config, "depth_multiplier"), filters = count(c.config, "filters");
+  Value depthwise = c.weight("depthwise_kernel", kernel_shape(c.config, spatial, depth, multiplier));
+  Ints mixing(spatial, 1);
+  mixing.push_back(Shape({depth, multiplier}).elements());
+  mixing.push_back(filters);
+  Value pointwise = c.weight("pointwise_kernel", mixing);
+  Value y = convolve_depthwise(x, depthwise, read_windows(c.config, spatial));
+  return finish(c, convolve(y, pointwise, {.strides = Ints(spatial, 1), .channels_first = c.config.channels_first()}), filters);
+}
+
+// tf-keras writes "groups" for all of them.
+constexpr std::string_view plain =
+    "filters kernel_size strides padding data_format dilation_rate groups activation use_bias lora_rank lora_alpha";
+constexpr std::string_view transposed =
+    "filters kernel_size strides padding output_padding data_format dilation_rate groups activation use_bias";
+constexpr std::string_view depthwise = "kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
+constexpr std::string_view separable =
+    "filters kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
+constexpr std::string_view alias = "older name";
+
+const LayerRow rows[] = {
+    {"Conv1D", conv<1>, Masking::drop, plain},
+    {"Conv2D", conv<2>, Masking::drop, plain},
+    {"Conv3D", conv<3>, Masking::drop, plain},
+    {"Conv1DTranspose", conv_transpose<1>, Masking::drop, transposed},
+    {"Conv2DTranspose", conv_transpose<2>, Masking::drop, transposed},
+    {"Conv3DTranspose", conv_transpose<3>, Masking::drop, transposed},
+    {"DepthwiseConv1D", depthwise_conv<1>, Masking::drop, depthwise},
+    {"DepthwiseConv2D", depthwise_conv<2>, Masking::drop, depthwise},
+    {"SeparableConv1D", separable_conv<1>, Masking::drop, separable},
+    {"SeparableConv2D", separable_conv<2>, Masking::drop, separable},
+    {"Convolution1D", conv<1>, Masking::drop, plain, alias},
+    {"Convolution2D", conv<2>, Masking::drop, plain, alias},
+    {"Convolution3D", conv<3>, Masking::drop, plain, alias},
+    {"Convolution1DTranspose", conv_transpose<1>, Masking::drop, transposed, alias},
+    {"Convolution2DTranspose", conv_transpose<2>, Masking::drop, transposed, alias},
+    {"Convolution3DTranspose", conv_transpose<3>, Masking::drop, transposed, alias},
+    {"SeparableConvolution1D", separable_conv<1>, Masking::drop, separable, alias},
+    {"SeparableConvolution2D", separable_conv<2>, Masking::drop, separable, alias},
+};
+
+}  // namespace
+
+Rows convolution_layers() { return rows; }
 
 }  // namespace tutti::keras
