@@ -116,7 +116,7 @@ def make_part(task):
     folder = pathlib.Path(out) / family
     try:
         cases = enumerate(load(family).cases())
-        while (item := next(cases, None)) is not None:
+        while (item := next_case(cases, oracle)) is not None:
             index, case = item
             label = f"{family}/{case.name}"
             if case.name in seen:
@@ -130,7 +130,6 @@ def make_part(task):
             written += 1
             if not write(case, folder / case.name):
                 failed.append(label)
-            forget_models(oracle)
     except Exception:
         fail(folder / "_cases", traceback.format_exc())
         failed.append(f"{family}/_cases")
@@ -175,13 +174,17 @@ def fail(folder, error):
     print(error, file=sys.stderr)
 
 
-def forget_models(oracle):
-    """Names start again from dense, dense_1, ..., so that a case does not depend on those before it."""
+def next_case(cases, oracle):
+    """Names start again from dense, dense_1, ... with each case, so that it does not depend on those before it."""
     if oracle == "tf_keras":
-        import tf_keras as keras
+        import tf_keras
+
+        tf_keras.backend.clear_session()
     else:
         import keras
-    keras.utils.clear_session(free_memory=False) if oracle != "tf_keras" else keras.backend.clear_session()
+
+        keras.utils.clear_session(free_memory=False)
+    return next(cases, None)
 
 
 if __name__ == "__main__":
