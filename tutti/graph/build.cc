@@ -16,6 +16,10 @@ Value like(Value x, double value) { return scalar(x.graph(), x.dtype(), value); 
 
 Ints or_all(Ints list, int64_t rank, int64_t value) { return list.empty() ? Ints(static_cast<size_t>(rank), value) : list; }
 
+constexpr const char* direction_names[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+
+}  // namespace
+
 int64_t wrap_axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) fail<InvalidArgument>("graph", "axis {} is outside of rank {}", axis, rank);
   return axis < 0 ? axis + rank : axis;
@@ -25,10 +29,6 @@ Ints wrap_axes(Ints axes, int64_t rank) {
   for (int64_t& axis : axes) axis = wrap_axis(axis, rank);
   return axes;
 }
-
-constexpr const char* direction_names[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-
-}  // namespace
 
 Value scalar(Graph& graph, DType dtype, double value) {
   return dispatch(dtype, [&](auto zero) { return graph.constant(Tensor::scalar(convert_element<decltype(zero)>(value))); });

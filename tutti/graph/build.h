@@ -8,6 +8,10 @@
 
 namespace tutti {
 
+// A possibly negative axis as one of 0 ... rank - 1; throws InvalidArgument outside.
+int64_t wrap_axis(int64_t axis, int64_t rank);
+Ints wrap_axes(Ints axes, int64_t rank);
+
 // Constants and simple leaves.
 Value scalar(Graph& graph, DType dtype, double value);
 Value full(Graph& graph, Type type, double value);
