@@ -1,4 +1,4 @@
-"""Runs the generators of test data: make_test_data.py OUT.
+"""Runs the generators of test data: make_test_data.py OUT [NAME...].
 
 Every tests/FOLDER/make_NAME.py is called with the folder OUT/FOLDER_NAME (with what it wrote there last time), two at a time. It is skipped when
 nothing changed since: the Python files of its folder, the pinned packages.
@@ -15,15 +15,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
-    scripts = sorted((ROOT / "tests").rglob("make_*.py"))
+    out, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    scripts = {name_of(script): script for script in sorted((ROOT / "tests").rglob("make_*.py"))}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda script: make(script, out), scripts))
+        results = list(pool.map(lambda name: make(name, scripts[name], out), only or scripts))
     sys.exit(0 if all(results) else 1)
 
 
-def make(script, out):
-    name = "_".join(script.relative_to(ROOT / "tests").with_name(script.stem.removeprefix("make_")).parts)
+def name_of(script):
+    return "_".join(script.relative_to(ROOT / "tests").with_name(script.stem.removeprefix("make_")).parts)
+
+
+def make(name, script, out):
     folder, stamp = out / name, out / f"{name}.stamp"
     key = fingerprint(script)
     if stamp.exists() and stamp.read_text() == key:
