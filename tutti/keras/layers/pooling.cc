@@ -1,5 +1,5 @@
 // Pooling over windows, over everything, and over as many windows as there are outputs.
-#include "tutti/base/error.h"
+#include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/windows.h"
 
@@ -35,7 +35,7 @@ Ints spatial_axes(const Config& config, int64_t spatial) {
 
 template <int64_t spatial>
 Outputs global_max_pooling(Call& c) {
-  return reduce(spatial_input(c, spatial), "max", spatial_axes(c.config, spatial), c.config.flag("keepdims", false));
+  return reduce_max(spatial_input(c, spatial), spatial_axes(c.config, spatial), c.config.flag("keepdims", false));
 }
 
 template <int64_t spatial>
@@ -51,11 +51,9 @@ Outputs global_average_pooling(Call& c) {
     extents.insert(c.config.channels_first() ? extents.begin() + 1 : extents.end(), 1);
     mask = reshape(convert(mask, DType::boolean), extents);
     Value kept = select(mask, x, scalar(c.graph, x.dtype(), 0));
-    return reduce(kept, "add", axes, keepdims) / reduce(convert(mask, x.dtype()), "add", axes, keepdims);
+    return sum(kept, axes, keepdims) / sum(convert(mask, x.dtype()), axes, keepdims);
   }
-  int64_t elements = 1;
-  for (int64_t axis : axes) elements *= x.extent(axis);
-  return reduce(x, "add", axes, keepdims) / static_cast<double>(elements);
+  return mean(x, axes, keepdims);
 }
 
 template <int64_t spatial>

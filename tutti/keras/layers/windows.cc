@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/graph/compose.h"
 #include "tutti/keras/layer.h"
 
 namespace tutti::keras {
@@ -47,6 +48,14 @@ Ints spatial_extents(Value x, Value kernel) {
   return extents;
 }
 
+// Keras refuses inputs that are smaller than the window.
+Value not_emptied(Value x, Value y) {
+  if (y.shape().elements() == 0 && x.shape().elements() != 0)
+    fail<InvalidArgument>("keras", "the input {} is too small for the window: it would give {}", to_string(x.shape()),
+                          to_string(y.shape()));
+  return y;
+}
+
 Value convolve_channels_last(Value x, Value kernel, const Windows& w, int64_t groups) {
   Ints size = spatial_extents(x, kernel);
   ConvolutionDims dims{.strides = w.strides, .low = {}, .high = {}, .rhs_dilation = w.dilation, .groups = groups};
@@ -58,14 +67,7 @@ Value convolve_channels_last(Value x, Value kernel, const Windows& w, int64_t gr
     dims.low.push_back(padding.low);
     dims.high.push_back(padding.high);
   }
-  return convolution(x, kernel, dims);
-}
-
-Value swap_last_two(Value kernel) {
-  Ints permutation;
-  for (int64_t i = 0; i < kernel.rank(); ++i) permutation.push_back(i);
-  std::swap(permutation[permutation.size() - 2], permutation.back());
-  return transpose(kernel, permutation);
+  return not_emptied(x, convolution(x, kernel, dims));
 }
 
 // The padding of the strided (dilated) input such that the output has Keras's length: input * stride for "same", the whole reach of
@@ -76,19 +78,6 @@ Padding transposed_padding(const std::string& padding, int64_t window, int64_t s
   int64_t total = output_padding < 0 ? stride + window - 2 : window + window % 2 - 2 + output_padding;
   int64_t low = std::min(total / 2 + total % 2, window - 1);
   return {low, total - low};
-}
-
-Value take_positions(Value x, int64_t axis, const Ints& positions) {
-  std::vector<int32_t> starts(positions.begin(), positions.end());
-  Value indices = constant<int32_t>(x.graph(), {static_cast<int64_t>(starts.size())}, starts);
-  GatherDims dims;
-  Ints sizes = x.shape().extents();
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (i != axis) dims.offset_dims.push_back(i);
-  dims.collapsed_slice_dims = dims.start_index_map = {axis};
-  dims.index_vector_dim = 1;
-  sizes[static_cast<size_t>(axis)] = 1;
-  return gather(x, indices, dims, sizes);
 }
 
 Value pool_along(Value x, const std::string& kind, int64_t axis, int64_t size) {
@@ -173,7 +162,7 @@ Value convolve_transposed(Value x, Value kernel, const Windows& windows, const I
     dims.high.push_back(padding.high);
     axes.push_back(static_cast<int64_t>(i));
   }
-  return from_channels_last(convolution(y, reverse(swap_last_two(kernel), axes), dims), w.channels_first);
+  return from_channels_last(not_emptied(y, convolution(y, reverse(swapaxes(kernel, -2, -1), axes), dims)), w.channels_first);
 }
 
 Value pool(Value x, const std::string& kind, const Ints& size, const Windows& windows) {
@@ -194,10 +183,10 @@ Value pool(Value x, const std::string& kind, const Ints& size, const Windows& wi
     counted[axis] = x.extent(static_cast<int64_t>(axis));
     elements *= static_cast<double>(size[i]);
   }
-  if (kind == "max") return reduce_window(x, "max", window);
-  Value sum = reduce_window(x, "add", window);
-  if (w.padding == "valid") return sum / elements;
-  return sum / reduce_window(full(x.graph(), {x.dtype(), counted}, 1), "add", window);
+  Value y = not_emptied(x, reduce_window(x, kind == "max" ? "max" : "add", window));
+  if (kind == "max") return y;
+  if (w.padding == "valid") return y / elements;
+  return y / reduce_window(full(x.graph(), {x.dtype(), counted}, 1), "add", window);
 }
 
 // Every window along an axis has ceil(input / output) elements or one more: both kinds are pooled at every position, and each output
@@ -214,7 +203,7 @@ Value adaptive_pool(Value x, const std::string& kind, const Ints& output_size, b
       int64_t start = k * from / to, end = ((k + 1) * from + to - 1) / to;
       picked.push_back(end - start > small ? positions + start : start);
     }
-    x = take_positions(concatenate({pool_along(x, kind, axis, small), pool_along(x, kind, axis, small + 1)}, axis), axis, picked);
+    x = take(concatenate({pool_along(x, kind, axis, small), pool_along(x, kind, axis, small + 1)}, axis), picked, axis);
   }
   return x;
 }
