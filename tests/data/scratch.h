@@ -36,7 +36,7 @@ inline std::string slurp(const std::string& path) {
 }
 
 // A file that make_arrays.py saved.
-inline std::string numpy_file(const std::string& name) { return std::string(TUTTI_BUILD_DIR) + "/test_data/arrays/" + name; }
+inline std::string numpy_file(const std::string& name) { return std::string(TUTTI_TEST_DATA) + "/data_arrays/" + name; }
 
 // EXPECT_PRED2(contains, text, part) shows both when it fails.
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
