@@ -57,12 +57,25 @@ std::vector<Type> Model::resolve_inputs(const LowerOptions& options, std::option
 Graph Model::lower(const LowerOptions& options) const {
   if (!problems_.empty())
     fail<Unsupported>("model", "{} problem{}: {}", problems_.size(), problems_.size() == 1 ? "" : "s", join_lines(problems_));
-  return lower_types(resolve_inputs(options, {}), options, 0, nullptr);
+  Graph graph;
+  lower_types(graph, resolve_inputs(options, {}), options, 0, nullptr);
+  return graph;
 }
 
-Graph Model::lower_types(const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
-                         std::vector<std::string>* problems) const {
+Graph Model::walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers) const {
+  LowerOptions options{batch, {}, &layers};
+  std::vector<std::string> known;
   Graph graph;
+  try {
+    lower_types(graph, resolve_inputs(options, extent), options, extent, &known);
+  } catch (const Error&) {
+    // Among problems(), or an extent that does not fit: the trace ends there.
+  }
+  return graph;
+}
+
+void Model::lower_types(Graph& graph, const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
+                        std::vector<std::string>* problems) const {
   Lowering lowering(graph, keras_major_);
   lowering.problems = problems;
   lowering.trace = options.trace;
@@ -76,7 +89,6 @@ Graph Model::lower_types(const std::vector<Type>& types, const LowerOptions& opt
   if (outputs.size() != output_names_.size())
     fail<InvalidModel>("keras", "the model gives {} outputs, the file names {}", outputs.size(), output_names_.size());
   for (size_t i = 0; i < outputs.size(); ++i) graph.output(output_names_[i], outputs[i].value);
-  return graph;
 }
 
 void Model::declare() {
@@ -87,7 +99,8 @@ void Model::declare() {
     std::vector<std::string> problems;
     try {
       LowerOptions options;
-      lower_types(resolve_inputs(options, extent), options, extent, &problems);
+      Graph graph;
+      lower_types(graph, resolve_inputs(options, extent), options, extent, &problems);
     } catch (const Reported&) {
     } catch (const Error& e) {
       problems.push_back(e.what());

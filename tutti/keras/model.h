@@ -41,13 +41,15 @@ class Model {
   std::vector<Type> input_types(const LowerOptions& options) const;
   // One graph from inputs to outputs, weights inside. Throws InvalidArgument when shapes do not fit, or the problems when there are any.
   Graph lower(const LowerOptions& options) const;
+  // Lowers what can be, problems or not, every open extent being `extent`; `layers` says what became of each layer. To look at, not to run.
+  Graph walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers) const;
 
  private:
   friend Model load(const std::string& path);
   friend class ModelReader;
   std::vector<Type> resolve_inputs(const LowerOptions& options, std::optional<int64_t> unknown_extent) const;
-  Graph lower_types(const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
-                    std::vector<std::string>* problems) const;
+  void lower_types(Graph& graph, const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
+                   std::vector<std::string>* problems) const;
   void declare();  // finds variables and problems by lowering once
 
   Json config_, compile_config_;
