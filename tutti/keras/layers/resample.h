@@ -1,0 +1,28 @@
+// Images at another size, as Keras's JAX backend computes them (half-pixel centres, weights that sum to one), for the layers and for
+// keras.ops.image. Images are [n, h, w, c] or [h, w, c], with channels_first [n, c, h, w] or [c, h, w]. What does not fit throws
+// InvalidArgument.
+#pragma once
+
+#include "tutti/graph/build.h"
+
+namespace tutti::keras {
+
+struct ImageAxes {
+  int64_t height, width;
+};
+ImageAxes image_axes(Value images, bool channels_first);
+
+struct Resample {
+  int64_t height, width;
+  std::string interpolation = "bilinear";  // or nearest, bicubic, lanczos3, lanczos5, area
+  bool antialias = false;
+};
+// Integers come back as they were for nearest, as f32 otherwise.
+Value resample(Value images, const Resample& options, bool channels_first);
+
+// The largest part from the middle with the proportions height : width.
+Value crop_to_aspect_ratio(Value images, int64_t height, int64_t width, bool channels_first);
+// Borders of `value` on two sides so that the proportions become (nearly) height : width.
+Value pad_to_aspect_ratio(Value images, int64_t height, int64_t width, double value, bool channels_first);
+
+}  // namespace tutti::keras
