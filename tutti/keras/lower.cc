@@ -106,12 +106,29 @@ FoundRow resolve(const Json& layer) {
   return found;
 }
 
-Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& arguments) {
-  FoundRow found = resolve(layer);
+namespace {
+Config layer_config(const Json& layer, const FoundRow& found) {
   static const Json empty = Json::object();
   const Json* json = layer.find("config");
+  return {json != nullptr ? *json : empty, fmt::format("layer '{}' ({})", layer_name(layer), found.row->name)};
+}
+}  // namespace
+
+Call Lowering::open(const Json& layer, Scope& scope, const Arguments& arguments) {
+  FoundRow found = resolve(layer);
+  return open(found, layer_config(layer, found), scope, arguments);
+}
+
+Call Lowering::open(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
+  check_options(*found.row, config);
+  scope.set_trainable(config.flag("trainable", true));
+  return {config, arguments, read_policy(config), found.autocast, *this, scope};
+}
+
+Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& arguments) {
+  FoundRow found = resolve(layer);
   std::string name = layer_name(layer);
-  Config config(json != nullptr ? *json : empty, fmt::format("layer '{}' ({})", name, found.row->name));
+  Config config = layer_config(layer, found);
   if (depth_ >= max_depth) config.invalid("layers are nested more than {} deep", max_depth);
   size_t at = trace != nullptr ? trace->size() : 0;
   if (trace != nullptr) trace->push_back({name, std::string(found.row->name), depth_, {}, graph.nodes().size(), 0, &scope});
@@ -135,9 +152,7 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
 }
 
 Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
-  check_options(*found.row, config);
-  scope.set_trainable(config.flag("trainable", true));
-  Call call(config, arguments, read_policy(config), found.autocast, *this, scope);
+  Call call = open(found, config, scope, arguments);
   Outputs outputs = found.row->function(call);
   if (found.row->masking != Masking::own)
     for (auto& signal : outputs.signals) signal.mask = {};

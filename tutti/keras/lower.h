@@ -36,10 +36,13 @@ class Lowering {
 
   // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.
   Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);
+  // The call of a serialized layer that another layer runs its own way (RNN its cell), options checked.
+  Call open(const Json& layer, Scope& scope, const Arguments& arguments);
   // The graph's parameter for a variable, made once.
   Value parameter(Variable& variable);
 
  private:
+  Call open(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments);
   Outputs run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments);
   int depth_ = 0;
   std::map<const Variable*, Value> parameters_;

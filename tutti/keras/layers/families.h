@@ -15,7 +15,9 @@ Rows reshaping_layers();       // reshaping.cc
 Rows convolution_layers();     // convolution.cc
 Rows pooling_layers();         // pooling.cc
 Rows normalization_layers();   // normalization.cc
-Rows recurrent_layers();       // recurrent.cc
+Rows recurrent_layers();       // rnn.cc
+Rows conv_lstm_layers();       // conv_lstm.cc
+Rows wrapper_layers();         // wrappers.cc
 Rows attention_layers();       // attention.cc
 Rows regularization_layers();  // regularization.cc
 Rows preprocessing_layers();   // preprocessing.cc

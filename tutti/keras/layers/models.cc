@@ -11,7 +11,7 @@ std::string LayerKeys::next(const Json& layer) {
   std::string base = to_snake_case(class_name != nullptr && class_name->is_string() ? class_name->as_string() : "layer");
   if (base == "model") base = "functional";
   int count = used_[base]++;
-  return "layers/" + base + (count == 0 ? "" : "_" + std::to_string(count));
+  return attribute_ + "/" + base + (count == 0 ? "" : "_" + std::to_string(count));
 }
 
 Signal adjust_input(const Config& config, Signal given, const ModelInput& expected) {

@@ -8,12 +8,14 @@
 
 namespace tutti::keras {
 
-// Gives each layer of a model its key in Keras 3 files: "layers/" and the class name in snake case, numbered when repeated.
+// Gives each layer of a list its key in Keras 3 files: the list's attribute and the class name in snake case, numbered when repeated.
 class LayerKeys {
  public:
+  explicit LayerKeys(std::string attribute = "layers") : attribute_(std::move(attribute)) {}
   std::string next(const Json& layer);
 
  private:
+  std::string attribute_;
   std::map<std::string, int> used_;
 };
 

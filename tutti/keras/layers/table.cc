@@ -14,6 +14,8 @@ std::span<const LayerFamily> layer_families() {
       {"Pooling", pooling_layers()},
       {"Normalization", normalization_layers()},
       {"Recurrent", recurrent_layers()},
+      {"Recurrent convolution", conv_lstm_layers()},
+      {"Wrappers", wrapper_layers()},
       {"Attention", attention_layers()},
       {"Regularization", regularization_layers()},
       {"Preprocessing", preprocessing_layers()},

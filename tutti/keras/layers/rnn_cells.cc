@@ -1,0 +1,111 @@
+#include "tutti/keras/layers/rnn_cells.h"
+
+#include "tutti/graph/compose.h"
+#include "tutti/keras/activations.h"
+#include "tutti/keras/lower.h"
+
+namespace tutti::keras {
+
+namespace {
+
+// Part `index` of `count` equal ones along the last axis.
+Value part(Value x, int64_t index, int64_t count) {
+  int64_t size = x.extent(-1) / count;
+  return slice_axis(x, -1, index * size, (index + 1) * size);
+}
+
+Value activate_by(Call& inside, std::string_view key, const char* otherwise, Value x) {
+  // A missing option has Keras's default; null means linear.
+  const Json* given = inside.config.json().is_object() ? inside.config.json().find(key) : nullptr;
+  return activate(inside, given != nullptr ? *given : Json(otherwise), x);
+}
+
+Value activation(Call& inside, Value x) { return activate_by(inside, "activation", "tanh", x); }
+Value recurrent_activation(Call& inside, Value x) {
+  return activate_by(inside, "recurrent_activation", inside.lowering.keras_major < 3 ? "hard_sigmoid" : "sigmoid", x);
+}
+
+// x: [..., in], kernel: [in, out]
+Value project(Value x, Value kernel) { return dot_general(x, kernel, {{}, {}, {x.rank() - 1}, {0}}); }
+
+}  // namespace
+
+int64_t positive_count(const Call& c, std::string_view key) {
+  constexpr int64_t largest = int64_t{1} << 32;
+  int64_t count = c.config.integer(key);
+  if (count < 1 || count > largest) c.config.invalid("'{}' is between 1 and {}; got {}", key, largest, count);
+  return count;
+}
+
+Values lstm_gates(Call& inside, Value z, Value c) {
+  Value i = recurrent_activation(inside, part(z, 0, 4));
+  Value f = recurrent_activation(inside, part(z, 1, 4));
+  c = f * c + i * activation(inside, part(z, 2, 4));
+  Value o = recurrent_activation(inside, part(z, 3, 4));
+  return {o * activation(inside, c), c};
+}
+
+CellRun lstm_cell(Call& c, Value x) {
+  int64_t units = positive_count(c, "units");
+  Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
+  Value projected = project(x, kernel);
+  if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {4 * units});
+  auto step = [](Call& inside, Value p, const Values& states, const Values& weights) {
+    return lstm_gates(inside, p + project(states[0], weights[0]), states[1]);
+  };
+  return {projected, {recurrent}, {x.extent(1), units}, step};
+}
+
+CellRun gru_cell(Call& c, Value x) {
+  int64_t units = positive_count(c, "units");
+  // Files from before the option existed hold the older form.
+  bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3), use_bias = c.config.flag("use_bias", true);
+  Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units});
+  Value projected = project(x, kernel);
+  Values weights{recurrent};
+  if (!reset_after) weights = {slice_axis(recurrent, 1, 0, 2 * units), slice_axis(recurrent, 1, 2 * units, 3 * units)};
+  if (use_bias && !reset_after) projected = projected + c.weight("bias", {3 * units});
+  if (use_bias && reset_after) {
+    Value bias = c.weight("bias", {2, 3 * units});  // of the input, of the state
+    projected = projected + index_axis(bias, 0, 0);
+    weights.push_back(index_axis(bias, 0, 1));
+  }
+  auto after = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
+    Value h = states[0], inner = project(h, w[0]);  // [batch, 3 * units]: z, r, candidate
+    if (w.size() > 1) inner = inner + w[1];
+    Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 3));
+    Value r = recurrent_activation(inside, part(p, 1, 3) + part(inner, 1, 3));
+    Value candidate = activation(inside, part(p, 2, 3) + r * part(inner, 2, 3));
+    return {z * h + (1.0 - z) * candidate};
+  };
+  auto before = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
+    Value h = states[0], inner = project(h, w[0]);  // [batch, 2 * units]: z, r
+    Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 2));
+    Value r = recurrent_activation(inside, part(p, 1, 3) + part(inner, 1, 2));
+    Value candidate = activation(inside, part(p, 2, 3) + project(r * h, w[1]));
+    return {z * h + (1.0 - z) * candidate};
+  };
+  CellRun run{projected, weights, {x.extent(1), units}, before};
+  if (reset_after) run.step = after;
+  return run;
+}
+
+CellRun simple_rnn_cell(Call& c, Value x) {
+  int64_t units = positive_count(c, "units");
+  Value kernel = c.weight("kernel", {x.extent(-1), units}), recurrent = c.weight("recurrent_kernel", {units, units});
+  Value projected = project(x, kernel);
+  if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {units});
+  auto step = [](Call& inside, Value p, const Values& states, const Values& weights) -> Values {
+    return {activation(inside, p + project(states[0], weights[0]))};
+  };
+  return {projected, {recurrent}, {x.extent(1), units}, step};
+}
+
+const CellKind* find_cell(std::string_view class_name) {
+  if (class_name == "LSTMCell") return &lstm_kind;
+  if (class_name == "GRUCell") return &gru_kind;
+  if (class_name == "SimpleRNNCell") return &simple_rnn_kind;
+  return nullptr;
+}
+
+}  // namespace tutti::keras

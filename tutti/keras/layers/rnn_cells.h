@@ -1,0 +1,39 @@
+// Recurrent cells as recurrent layers run them: LSTM, GRU and SimpleRNN.
+#pragma once
+
+#include <functional>
+
+#include "tutti/keras/layer.h"
+
+namespace tutti::keras {
+
+using Values = std::vector<Value>;
+
+// A cell bound to its input. What does not depend on the state is computed for all steps at once, ahead of the loop.
+struct CellRun {
+  Value projected;  // [time, batch, ...]: the input's part, a slice for each step
+  Values weights;   // seen whole by each step
+  Shape state;      // of every state, batch included
+  // The next states, of which the first is also the output. Values and `inside` belong to the graph that holds the step.
+  std::function<Values(Call& inside, Value projected, const Values& states, const Values& weights)> step;
+};
+
+struct CellKind {
+  // `c` is the cell's own call, or that of the layer whose config describes the cell, on the cell's scope; x: [time, batch, features].
+  CellRun (*bind)(Call& c, Value x);
+  size_t states;
+};
+
+CellRun lstm_cell(Call& c, Value x);
+CellRun gru_cell(Call& c, Value x);
+CellRun simple_rnn_cell(Call& c, Value x);
+inline constexpr CellKind lstm_kind{lstm_cell, 2}, gru_kind{gru_cell, 1}, simple_rnn_kind{simple_rnn_cell, 1};
+// By Keras's class name ("LSTMCell"); nullptr when it is not a cell.
+const CellKind* find_cell(std::string_view class_name);
+
+// A positive option whose small multiples fit in 64 bits (units, filters).
+int64_t positive_count(const Call& c, std::string_view key);
+// The next [h, c] from the sums at the gates, z: [..., 4 * units] in the order i, f, c, o.
+Values lstm_gates(Call& inside, Value z, Value c);
+
+}  // namespace tutti::keras
