@@ -89,7 +89,8 @@ std::vector<Tensor> BatchPredictor::predict(const std::vector<Tensor>& given) {
   };
   std::vector<Tensor> outputs;
   for (int64_t begin = 0; begin == 0 || begin < samples; begin += batch_) {
-    int64_t count = std::min(batch_, samples - begin);
+    // No samples at all: one would do to know what the outputs look like.
+    int64_t count = samples == 0 ? 1 : std::min(batch_, samples - begin);
     Predictor& predictor = compiled(with_batch(count));
     if (outputs.empty())
       for (size_t i = 0; i < predictor.output_types().size(); ++i) {
@@ -100,6 +101,7 @@ std::vector<Tensor> BatchPredictor::predict(const std::vector<Tensor>& given) {
         extents[0] = samples;
         outputs.emplace_back(type.dtype, extents);
       }
+    if (samples == 0) break;
     std::vector<std::span<const std::byte>> in;
     std::vector<std::span<std::byte>> out;
     for (const Tensor& tensor : inputs) in.push_back(rows(tensor, begin, count));
