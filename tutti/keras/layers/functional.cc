@@ -29,7 +29,7 @@ struct TensorId {
 
 // How one call is written in the file.
 struct CallText {
-  const Json* args = nullptr;    // Keras 3: the positional arguments; legacy: the inputs, each [layer, node, index, kwargs]
+  const Json* args = nullptr;    // Keras 3: the positional arguments; legacy: the first one, nested, each leaf [layer, node, index, kwargs]
   const Json* kwargs = nullptr;  // an object, or nullptr
   bool legacy = false;
 };
@@ -38,6 +38,8 @@ struct LayerEntry {
   const Json* json = nullptr;
   std::string key;
   std::vector<CallText> calls;
+  // What the file counts the calls from. Legacy files count a nested model's own making as its call 0.
+  size_t first_call = 0;
 };
 
 bool is_reference(const Json& json) {
@@ -46,6 +48,36 @@ bool is_reference(const Json& json) {
 
 // Legacy files put plain values among the inputs: ["_CONSTANT_VALUE", -1, value, kwargs].
 bool is_legacy_constant(const Json& reference) { return reference[0].as_string() == "_CONSTANT_VALUE"; }
+
+// The leaves of a legacy call's first argument.
+void collect_leaves(const Json& structure, std::vector<const Json*>& out) {
+  if (is_reference(structure)) {
+    out.push_back(&structure);
+  } else if (structure.is_list()) {
+    for (const Json& item : structure.items()) collect_leaves(item, out);
+  } else if (structure.is_object()) {
+    for (const auto& [key, item] : structure.members()) collect_leaves(item, out);
+  } else {
+    fail<InvalidModel>("keras", "an inbound tensor is [layer, node, index, kwargs]; got {}", escape(structure.dump(), 60));
+  }
+}
+
+std::vector<const Json*> leaves(const Json& structure) {
+  std::vector<const Json*> out;
+  collect_leaves(structure, out);
+  return out;
+}
+
+std::string_view class_name(const Json& layer) {
+  const Json* name = layer.find("class_name");
+  return name != nullptr && name->is_string() ? std::string_view(name->as_string()) : std::string_view();
+}
+
+// Legacy layers take a list of one tensor as that tensor; TensorFlow functions take it as the list.
+bool keeps_lists(const Json& layer) {
+  std::string_view name = class_name(layer);
+  return name == "TFOpLambda" || name == "SlicingOpLambda";
+}
 
 // The config of a {"class_name": "__keras_tensor__", ...}, or nullptr.
 const Json* keras_tensor(const Json& json) {
@@ -113,20 +145,38 @@ class FunctionalModel {
       if (!layers_.emplace(name, std::move(entry)).second) config_.invalid("two layers are named '{}'", name);
       order_.push_back(name);
     }
+    find_first_calls();
     // Scopes in the order of the layers, so that variables come in Keras's order whatever the order of calls.
     for (const auto& name : order_) c_.scope().child(layers_.at(name).key, name);
   }
 
   CallText read_call(const Json& node) const {
-    if (node.is_object()) {
-      const Json& args = Config(node, config_.where()).at("args");
-      if (!args.is_list()) config_.invalid("the arguments of a call are a list");
-      return {&args, node.find("kwargs"), false};
+    if (const Json* args = node.is_object() ? node.find("args") : nullptr) {
+      if (!args->is_list()) config_.invalid("the arguments of a call are a list");
+      return {args, node.find("kwargs"), false};
     }
-    if (!node.is_list()) config_.invalid("an inbound node is an object or a list; got {}", escape(node.dump(), 60));
-    for (const Json& input : node.items())
-      if (!is_reference(input)) config_.invalid("an inbound tensor is [layer, node, index, kwargs]; got {}", escape(input.dump(), 60));
-    return {&node, nullptr, true};
+    CallText call{&node, nullptr, true};
+    // The keyword arguments stand at every leaf.
+    for (const Json* leaf : leaves(node))
+      if (leaf->size() == 4 && call.kwargs == nullptr) call.kwargs = &(*leaf)[3];
+    return call;
+  }
+
+  void find_first_calls() {
+    std::vector<CallId> all;
+    for (const auto& [name, entry] : layers_)
+      for (const CallText& call : entry.calls) {
+        auto needed = needs(call);
+        all.insert(all.end(), needed.begin(), needed.end());
+      }
+    for (const TensorId& id : flatten_references(config_.at("output_layers"))) all.push_back(id.call);
+    for (const CallId& id : all) {
+      auto found = layers_.find(id.layer);
+      if (found == layers_.end() || found->second.calls.empty() || !found->second.calls[0].legacy) continue;
+      std::string_view kind = class_name(*found->second.json);
+      bool model = kind == "Functional" || kind == "Model" || kind == "Sequential";
+      if (model && id.node >= found->second.calls.size()) found->second.first_call = 1;
+    }
   }
 
   void feed_inputs() {
@@ -151,7 +201,12 @@ class FunctionalModel {
   TensorId read_reference(const Json& json) const {
     if (!is_reference(json) || !json[2].is_int() || json[1].as_int() < 0 || json[2].as_int() < 0)
       config_.invalid("a tensor is [layer, node, index]; got {}", escape(json.dump(), 60));
-    return {{json[0].as_string(), static_cast<size_t>(json[1].as_int())}, static_cast<size_t>(json[2].as_int())};
+    TensorId id{{json[0].as_string(), static_cast<size_t>(json[1].as_int())}, static_cast<size_t>(json[2].as_int())};
+    auto layer = layers_.find(id.call.layer);
+    size_t first = layer != layers_.end() ? layer->second.first_call : 0;
+    if (id.call.node < first) config_.invalid("call {} of '{}' is not in the file", id.call.node, id.call.layer);
+    id.call.node -= first;
+    return id;
   }
 
   std::vector<TensorId> flatten_references(const Json& json) const {
@@ -168,14 +223,12 @@ class FunctionalModel {
   std::set<CallId> needs(const CallText& call) const {
     std::set<CallId> out;
     if (call.legacy) {
-      for (const Json& input : call.args->items()) {
-        if (!is_legacy_constant(input)) out.insert(read_reference(input).call);
-        if (input.size() == 4) collect_needs(input[3], true, out, 0);
-      }
+      for (const Json* leaf : leaves(*call.args))
+        if (!is_legacy_constant(*leaf)) out.insert(read_reference(*leaf).call);
     } else {
       collect_needs(*call.args, false, out, 0);
-      if (call.kwargs != nullptr) collect_needs(*call.kwargs, false, out, 0);
     }
+    if (call.kwargs != nullptr) collect_needs(*call.kwargs, call.legacy, out, 0);
     return out;
   }
 
@@ -225,21 +278,32 @@ class FunctionalModel {
     return json;
   }
 
-  Arguments read_arguments(const CallText& call) {
-    Arguments out;
-    const Json* kwargs = call.kwargs;
-    if (call.legacy) {
-      std::vector<Argument> inputs;
-      for (const Json& input : call.args->items()) {
-        inputs.push_back(is_legacy_constant(input) ? Argument(input[2]) : Argument(lookup(input, nullptr)));
-        if (input.size() == 4 && kwargs == nullptr) kwargs = &input[3];
+  // The first argument of a legacy call.
+  Argument read_structure(const Json& json) {
+    if (is_reference(json)) return is_legacy_constant(json) ? Argument(json[2]) : Argument(lookup(json, nullptr));
+    Argument out;
+    out.kind = json.is_list() ? Argument::Kind::list : Argument::Kind::object;
+    if (json.is_list())
+      for (const Json& item : json.items()) out.items.push_back(read_structure(item));
+    else
+      for (const auto& [key, item] : json.members()) {
+        out.keys.push_back(key);
+        out.items.push_back(read_structure(item));
       }
-      out.positional.push_back(inputs.size() == 1 ? inputs[0] : Argument(inputs));
+    return out;
+  }
+
+  Arguments read_arguments(const CallText& call, const Json& layer) {
+    Arguments out;
+    if (call.legacy) {
+      Argument first = read_structure(*call.args);
+      while (!keeps_lists(layer) && first.kind == Argument::Kind::list && first.items.size() == 1) first = Argument(first.items[0]);
+      out.positional.push_back(std::move(first));
     } else {
       for (const Json& argument : call.args->items()) out.positional.push_back(read_argument(argument, false));
     }
-    if (kwargs != nullptr && kwargs->is_object())
-      for (const auto& [key, value] : kwargs->members()) out.named.emplace_back(key, read_argument(value, call.legacy));
+    if (call.kwargs != nullptr && call.kwargs->is_object())
+      for (const auto& [key, value] : call.kwargs->members()) out.named.emplace_back(key, read_argument(value, call.legacy));
     return out;
   }
 
@@ -247,7 +311,7 @@ class FunctionalModel {
     const LayerEntry& entry = layers_.at(call.layer);
     try {
       resolve(*entry.json);  // said even when the inputs are missing
-      Arguments arguments = read_arguments(entry.calls[call.node]);
+      Arguments arguments = read_arguments(entry.calls[call.node], *entry.json);
       auto outputs = c_.child(entry.key, *entry.json, arguments).signals;
       for (size_t i = 0; i < outputs.size(); ++i) values_[{call, i}] = outputs[i];
     } catch (const Error& e) {
