@@ -90,10 +90,11 @@ std::vector<std::string> decode_strings(Storage& storage, const Datatype& type, 
       out.emplace_back(size == 0 ? std::string_view() : heap.object(address, index, size));
     } else {
       auto text = fields.text(type.size);
-      if (type.padding == Datatype::Padding::zero_terminated)
-        text = text.substr(0, text.find('\0'));
-      else
-        text = text.substr(0, text.find_last_not_of(type.padding == Datatype::Padding::spaces ? ' ' : '\0') + 1);
+      switch (type.padding) {
+        case Datatype::Padding::zero_terminated: text = text.substr(0, text.find('\0')); break;
+        case Datatype::Padding::zeros: text = text.substr(0, text.find_last_not_of('\0') + 1); break;
+        case Datatype::Padding::spaces: text = text.substr(0, text.find_last_not_of(std::string_view(" \0", 2)) + 1); break;
+      }
       storage.charge_data(text.size());
       out.emplace_back(text);
     }

@@ -34,7 +34,7 @@ const GlobalHeap::Collection& GlobalHeap::collection(uint64_t address) {
   auto [at, added] = collections_.try_emplace(address);
   Collection& out = at->second;
   if (!added) return out;
-  const size_t header_bytes = 8 + storage_.length_width();
+  const size_t header_bytes = (8 + storage_.length_width() + 7) / 8 * 8;  // of the collection, and of each object
   auto header = storage_.read(address, header_bytes, "a global heap");
   Fields fields(header, storage_, "a global heap");
   fields.expect("GCOL");
@@ -45,10 +45,11 @@ const GlobalHeap::Collection& GlobalHeap::collection(uint64_t address) {
   out.bytes = storage_.read(address, size, "a global heap");
   Fields objects(out.bytes, storage_, "a global heap");
   objects.skip(header_bytes);
-  while (objects.left() >= 8 + storage_.length_width()) {
+  while (objects.left() >= header_bytes) {
     uint16_t index = objects.u16();
     objects.skip(6);  // reference count
     uint64_t object_size = objects.length();
+    objects.skip(header_bytes - 8 - storage_.length_width());
     if (index == 0) break;  // the free rest
     auto bytes = objects.take(object_size);
     objects.skip(std::min<uint64_t>((8 - object_size % 8) % 8, objects.left()));

@@ -138,7 +138,7 @@ uint64_t shared_address(Storage& storage, std::span<const std::byte> bytes) {
   Fields fields(bytes, storage, "a shared message");
   uint8_t version = fields.u8(), kind = fields.u8();
   if (version == 0 || version > 3) unsupported("a shared message of version {}", version);
-  if (version == 1) fields.skip(6);
+  if (version == 1) fields.skip(6 + storage.length_width());  // with a heap address that the specification forgets
   if (version == 3 && kind != 2) unsupported("a message in the shared message heap");
   return fields.offset();
 }
