@@ -3,7 +3,7 @@
 #include <clocale>
 #include <cmath>
 
-#include "scratch.h"
+#include "tests/scratch.h"
 #include "tutti/base/error.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 // .npy against NumPy's own files (make_arrays.py), and every way in which one can be broken.
 #include "tutti/data/npy.h"
 
-#include "scratch.h"
+#include "tests/scratch.h"
 #include "tutti/base/error.h"
 
 namespace tutti {

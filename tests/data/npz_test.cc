@@ -1,7 +1,7 @@
 // .npz against NumPy's own files; tests/cli has NumPy read ours.
 #include "tutti/data/npz.h"
 
-#include "scratch.h"
+#include "tests/scratch.h"
 #include "tutti/base/error.h"
 
 namespace tutti {

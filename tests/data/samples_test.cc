@@ -1,7 +1,7 @@
 // From a data file to a model's inputs, and from results to a file: formats told apart, shapes and dtypes made to fit or refused.
 #include "tutti/data/samples.h"
 
-#include "scratch.h"
+#include "tests/scratch.h"
 #include "tutti/base/error.h"
 #include "tutti/data/format.h"
 #include "tutti/data/npz.h"
