@@ -23,9 +23,18 @@ Rows regularization_layers();  // regularization.cc
 Rows preprocessing_layers();   // preprocessing.cc
 Rows refused_layers();         // refused.cc
 
-Rows elementwise_operations();  // operations/elementwise.cc
-Rows array_operations();        // operations/arrays.cc
-Rows nn_operations();           // operations/nn.cc
-Rows other_operations();        // operations/other.cc
+Rows unary_operations();      // operations/unary.cc
+Rows binary_operations();     // operations/binary.cc
+Rows reduction_operations();  // operations/reductions.cc
+Rows order_operations();      // operations/order.cc
+Rows shape_operations();      // operations/shapes.cc
+Rows index_operations();      // operations/indexing.cc
+Rows creation_operations();   // operations/creation.cc
+Rows product_operations();    // operations/products.cc
+Rows nn_operations();         // operations/nn.cc
+Rows window_operations();     // operations/windows.cc
+Rows image_operations();      // operations/images.cc
+Rows signal_operations();     // operations/signals.cc
+Rows refused_operations();    // operations/refused.cc
 
 }  // namespace tutti::keras

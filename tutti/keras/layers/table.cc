@@ -26,10 +26,19 @@ std::span<const LayerFamily> layer_families() {
 
 std::span<const LayerFamily> operation_families() {
   static const LayerFamily families[] = {
-      {"Elementwise operations", elementwise_operations(), false},
-      {"Array operations", array_operations(), false},
+      {"Elementwise operations", unary_operations(), false},
+      {"Operations on two tensors", binary_operations(), false},
+      {"Reductions", reduction_operations(), false},
+      {"Order and quantiles", order_operations(), false},
+      {"Shapes and axes", shape_operations(), false},
+      {"Indexing", index_operations(), false},
+      {"Creation", creation_operations(), false},
+      {"Products", product_operations(), false},
       {"Neural-network operations", nn_operations(), false},
-      {"Image and linear-algebra operations", other_operations(), false},
+      {"Convolution, pooling and patches", window_operations(), false},
+      {"Images", image_operations(), false},
+      {"Signals", signal_operations(), false},
+      {"Refused operations", refused_operations(), false},
   };
   return families;
 }
