@@ -148,6 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "1",
                            "is UTF-16 text; hint: save it as UTF-8"},
                     Broken{"binary", std::string("1\n\0\x1b[31m\n", 9), "got '\\x00\\x1b[31m'"},
+                    Broken{"endless_fields", "1\n" + std::string(3 << 20, ','), "line 2 has more than 1048576 fields"},
                     Broken{"endless_row", "1\n" + std::string(20 << 20, '1'), "line 2 is longer than 16777216 bytes"}),
     [](const auto& test) { return test.param.name; });
 

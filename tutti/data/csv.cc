@@ -13,7 +13,8 @@ namespace tutti {
 namespace {
 
 constexpr size_t block_bytes = 1 << 20;
-constexpr size_t longest_row = 16 << 20;  // bytes; a row of an image of 1000 x 1000 pixels fits
+// Budgets of one row: those of an image of 512 x 512 pixels fit.
+constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
@@ -126,6 +127,7 @@ bool CsvReader::split_line() {
   fields_.clear();
   if (!more()) return false;
   do {
+    if (fields_.size() == most_fields) refuse_line(line_, fmt::format("has more than {} fields", most_fields));
     fields_.push_back(split_field());
   } while (more() && buffer_[at_] == ',' && ++at_);
   if (more() && buffer_[at_] == '\r') ++at_;
