@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <new>
+
+#include "tutti/cli/console.h"
+#include "tutti/cli/verb.h"
+
+namespace tutti::cli {
+
+namespace {
+
+constexpr const char* about =
+    "Runs Keras models (.keras, .h5) without Python.\n"
+    "Exit codes: 0 done, 1 the work failed, 2 wrong usage. Errors and progress go to stderr.";
+
+// The verb's name where one was meant, or "".
+std::string first_word(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (argv[i][0] != '-') return argv[i];
+  return "";
+}
+
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  size_t end = text.find("\nRun with --help");
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+void Options::argument(std::string& target, const std::string& name, const std::string& help) {
+  app_.add_option(name, target, help)->required()->type_name("");
+}
+
+void Options::option(std::string& target, const std::string& names, const std::string& value, const std::string& help) {
+  app_.add_option(names, target, help)->type_name(value);
+}
+
+void Options::option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most) {
+  app_.add_option(names, target, help)->check(CLI::Range(least, most).description(""))->type_name("N");
+}
+
+void Options::choice(std::string& target, const std::string& names, const std::vector<std::string>& choices, const std::string& help) {
+  std::string all;
+  for (const auto& one : choices) all += (all.empty() ? "" : "|") + one;
+  app_.add_option(names, target, help)->check(CLI::IsMember(choices).description(""))->type_name(all);
+}
+
+void Options::flag(bool& target, const std::string& names, const std::string& help) { app_.add_flag(names, target, help); }
+
+void Options::footer(const std::string& text) { app_.footer(text); }
+
+int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
+  Console console;
+  CLI::App app(about, "tutti");
+  app.set_version_flag("--version", "tutti " TUTTI_VERSION);
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(30);
+  app.get_formatter()->label("REQUIRED", "");
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.get_formatter()->label("Subcommands", "Verbs");
+  app.add_flag("--json", console.json, "Print machine-readable results on stdout");
+  app.add_flag("-q,--quiet", console.quiet, "No progress, no warnings");
+  app.add_flag("-v,--verbose", console.verbose, "Say on stderr what is done and how long it takes");
+
+  Action action;
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) {
+    auto* sub = app.add_subcommand(std::string(verb.name), std::string(verb.help));
+    sub->fallthrough();
+    Options options(*sub);
+    Action declared = verb.declare(options);
+    sub->callback([&action, declared] { action = declared; });
+    names.emplace_back(verb.name);
+  }
+
+  try {
+    app.parse(argc, argv);
+    action(console);
+    console.flush();
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::string verb = first_word(argc, argv);
+    bool known = std::find(names.begin(), names.end(), verb) != names.end();
+    if (verb.empty() && dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
+      console.error(UsageError("usage", fmt::format("a verb is needed: {}; hint: tutti --help", fmt::join(names, ", "))).what());
+    else if (!verb.empty() && !known)
+      console.error(UsageError("usage", fmt::format("unknown verb '{}'{}; hint: tutti --help", verb, did_you_mean(verb, names))).what());
+    else
+      console.error(UsageError("usage", fmt::format("{}; hint: tutti {}--help", one_line(e.what()), known ? verb + " " : "")).what());
+    return 2;
+  } catch (const UsageError& e) {
+    console.error(e.what());
+    return 2;
+  } catch (const Error& e) {
+    console.error(e.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    console.error("[memory] not enough memory for this model and data; hint: a smaller --batch");
+    return 1;
+  } catch (const std::exception& e) {
+    console.error(InternalError("tutti", e.what()).what());
+    return 1;
+  }
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,56 @@
+// What a verb says: results on stdout, everything else on stderr.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti::cli {
+
+class Console {
+ public:
+  bool json = false, quiet = false, verbose = false;
+
+  void print(std::string_view text);    // results; throws when stdout cannot be written
+  void flush();                         // the same
+  void error(std::string_view text);    // tutti: error: ...
+  void warning(std::string_view text);  // tutti: warning: ..., unless quiet
+  void note(std::string_view text);     // tutti: ..., if verbose
+};
+
+// A bar on stderr while something long goes on; nothing where stderr is no terminal.
+class Progress {
+ public:
+  Progress(const Console& console, std::string what, std::optional<int64_t> total);
+  ~Progress();  // clears the line
+  void update(int64_t done);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::optional<int64_t> total_;
+  bool shown_;
+  Clock::time_point begin_ = Clock::now(), last_ = begin_;
+  bool drawn_ = false;
+};
+
+// Seconds since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// Columns as wide as their widest cell, two spaces between; `right` names the columns of numbers. The first row is the heading.
+std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
+std::string grouped(int64_t number);     // 1,234,567
+std::string human_bytes(int64_t bytes);  // 4.2 MB
+std::string human_count(double count);   // 1.2 G
+
+}  // namespace tutti::cli

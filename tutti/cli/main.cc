@@ -1,0 +1,14 @@
+// The program: a verb is its file and its line here.
+#include "tutti/cli/signals.h"
+#include "tutti/cli/verbs.h"
+
+int main(int argc, char** argv) {
+  using namespace tutti::cli;
+  end_cleanly_on_signals();
+  constexpr Verb verbs[] = {
+      {"devices", "List devices: what is there, and for an absent one why", devices},
+      {"inspect", "Show a model: layers, shapes, parameters, cost, and everything in it that is not supported", inspect},
+      {"predict", "Predict: a model and its input in, the outputs out", predict},
+  };
+  return run_command_line(verbs, argc, argv);
+}

@@ -1,0 +1,219 @@
+// tutti predict
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "tutti/base/json.h"
+#include "tutti/cli/console.h"
+#include "tutti/cli/results.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/data/format.h"
+#include "tutti/data/samples.h"
+#include "tutti/run/predictor.h"
+
+namespace tutti::cli {
+
+namespace {
+
+struct Settings {
+  std::string model, input, output, device{default_device}, header = "auto";
+  int64_t batch = 0, repeat = 0;
+  bool latency = false;
+};
+
+std::vector<InputSpec> input_specs(const keras::Model& model) {
+  std::vector<InputSpec> out;
+  for (const auto& input : model.inputs()) out.push_back({input.name, input.dtype, Ints(input.shape.begin() + 1, input.shape.end())});
+  return out;
+}
+
+// As Keras, unless samples are large: then as many as fit in 64 MiB.
+int64_t default_batch(const keras::Model& model, const SampleReader& reader) {
+  int64_t bytes = 1;
+  for (size_t i = 0; i < reader.rows().size(); ++i) bytes += reader.rows()[i].elements() * byte_size(model.inputs()[i].dtype);
+  return std::clamp<int64_t>((64 << 20) / bytes, 1, 32);
+}
+
+std::vector<ArraySpec> output_specs(const keras::Model& model, const std::vector<Tensor>& outputs) {
+  std::vector<ArraySpec> out;
+  for (size_t i = 0; i < outputs.size(); ++i) out.push_back({model.output_names()[i], outputs[i].dtype(), row_of(outputs[i].shape())});
+  return out;
+}
+
+// The times of `repeat` runs of the whole input, after one that warms up.
+struct Latency {
+  std::vector<double> seconds;  // sorted
+  double total = 0, cold_start = 0;
+  int64_t samples = 0;
+
+  double quantile(double q) const { return seconds[static_cast<size_t>(std::ceil(q * static_cast<double>(seconds.size()))) - 1]; }
+  double per_second() const { return total > 0 ? static_cast<double>(samples) * static_cast<double>(seconds.size()) / total : 0; }
+};
+
+class Prediction {
+ public:
+  Prediction(Console& console, const Settings& settings) : console_(console), settings_(settings) {}
+
+  void run() {
+    if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
+    as_usage([&] { return open_device(settings_.device); });
+    Stopwatch loading;
+    model_ = std::make_shared<const keras::Model>(keras::load(settings_.model));
+    console_.note(fmt::format("read '{}' in {:.1f} ms", escape(settings_.model), loading.seconds() * 1e3));
+    CsvHeader header = settings_.header == "yes" ? CsvHeader::present : settings_.header == "no" ? CsvHeader::absent : CsvHeader::detect;
+    if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first
+    reader_ = open_samples(settings_.input, input_specs(*model_), header);
+    batch_ = settings_.batch > 0 ? settings_.batch : default_batch(*model_, *reader_);
+    predictor_ = std::make_unique<BatchPredictor>(model_, settings_.device, batch_);
+    if (settings_.latency)
+      measure();
+    else
+      stream();
+  }
+
+ private:
+  // The name of a device or a format that does not exist is a wrong argument, not failed work.
+  template <class F>
+  void as_usage(F&& f) {
+    try {
+      f();
+    } catch (const InvalidArgument& e) {
+      std::string_view text = e.what();
+      throw UsageError("usage", text.substr(text.find("] ") + 2));
+    }
+  }
+
+  void stream() {
+    Progress progress(console_, "predict", reader_->samples());
+    std::unique_ptr<RowWriter> writer;
+    std::vector<ArraySpec> specs;
+    int64_t samples = 0;
+    for (;;) {
+      std::vector<Tensor> inputs = reader_->next(batch_);
+      int64_t count = inputs[0].shape()[0];
+      if (count == 0 && writer != nullptr) break;
+      std::vector<Tensor> outputs = predictor_->predict(inputs);
+      if (writer == nullptr) {
+        specs = output_specs(*model_, outputs);
+        writer = open_writer(specs);
+      }
+      writer->write(outputs);
+      samples += count;
+      progress.update(samples);
+      if (count < batch_) break;
+    }
+    writer->commit();
+    double seconds = clock_.seconds();
+    console_.note(fmt::format("{} samples in {:.3f} s, in batches of {}, on {}", samples, seconds, batch_, settings_.device));
+    if (console_.json) console_.print(summary(specs, samples, seconds));
+  }
+
+  std::unique_ptr<RowWriter> open_writer(const std::vector<ArraySpec>& specs) {
+    if (!settings_.output.empty()) return open_output(settings_.output, specs);
+    return console_.json ? json_results(console_, specs) : table_results(console_, specs);
+  }
+
+  // The last members of the object that json_results() began, or the whole object where the results went to a file.
+  std::string summary(const std::vector<ArraySpec>& specs, int64_t samples, double seconds) const {
+    Json out = Json::object(), outputs = Json::list();
+    for (const auto& spec : specs)
+      outputs.push(
+          JsonMembers{{"name", spec.name}, {"dtype", numpy_name(spec.dtype)}, {"shape", shape_json(with_rows(samples, spec.row))}});
+    out.set("model", settings_.model);
+    out.set("input", settings_.input);
+    out.set("output", settings_.output.empty() ? Json() : Json(settings_.output));
+    out.set("device", settings_.device);
+    out.set("batch", batch_);
+    out.set("samples", samples);
+    out.set("outputs", outputs);
+    out.set("seconds", seconds);
+    std::string text = out.dump();
+    return (settings_.output.empty() ? ", " + text.substr(1) : text) + "\n";
+  }
+
+  void measure() {
+    std::vector<std::vector<Tensor>> batches;
+    Latency latency;
+    for (;;) {
+      batches.push_back(reader_->next(batch_));
+      int64_t count = batches.back()[0].shape()[0];
+      latency.samples += count;
+      if (count < batch_) break;
+    }
+    if (batches.size() > 1 && batches.back()[0].shape()[0] == 0) batches.pop_back();
+    if (latency.samples == 0) fail<InvalidArgument>("predict", "--latency needs at least one sample; '{}' has none", settings_.input);
+
+    std::vector<std::vector<Tensor>> results;
+    for (const auto& batch : batches) results.push_back(predictor_->predict(batch));
+    latency.cold_start = clock_.seconds();
+    Progress progress(console_, "latency", settings_.repeat);
+    for (int64_t i = 0; i < settings_.repeat; ++i) {
+      Stopwatch watch;
+      for (const auto& batch : batches) predictor_->predict(batch);
+      latency.seconds.push_back(watch.seconds());
+      latency.total += latency.seconds.back();
+      progress.update(i + 1);
+    }
+    std::sort(latency.seconds.begin(), latency.seconds.end());
+    if (!settings_.output.empty()) {
+      auto writer = open_output(settings_.output, output_specs(*model_, results[0]));
+      for (const auto& rows : results) writer->write(rows);
+      writer->commit();
+    }
+    print(latency);
+  }
+
+  void print(const Latency& latency) {
+    double p50 = latency.quantile(0.5) * 1e6, p90 = latency.quantile(0.9) * 1e6, p99 = latency.quantile(0.99) * 1e6;
+    double slowest = latency.seconds.back() * 1e6, cold = latency.cold_start * 1e3;
+    if (console_.json) {
+      Json out = JsonMembers{{"p50_us", p50},
+                             {"p90_us", p90},
+                             {"p99_us", p99},
+                             {"max_us", slowest},
+                             {"per_second", latency.per_second()},
+                             {"cold_start_ms", cold},
+                             {"samples", latency.samples},
+                             {"batch", batch_},
+                             {"repeat", settings_.repeat},
+                             {"device", settings_.device}};
+      console_.print(out.dump(2) + "\n");
+      return;
+    }
+    console_.print(fmt::format("{} runs of {} sample{} in batches of {} on {}\n", settings_.repeat, latency.samples,
+                               latency.samples == 1 ? "" : "s", std::min(batch_, latency.samples), settings_.device));
+    console_.print(fmt::format("p50 {:.1f} us   p90 {:.1f} us   p99 {:.1f} us   max {:.1f} us\n", p50, p90, p99, slowest));
+    console_.print(fmt::format("{:.1f} predictions/s, cold start {:.1f} ms\n", latency.per_second(), cold));
+  }
+
+  Console& console_;
+  const Settings& settings_;
+  Stopwatch clock_;
+  std::shared_ptr<const keras::Model> model_;
+  std::unique_ptr<SampleReader> reader_;
+  std::unique_ptr<BatchPredictor> predictor_;
+  int64_t batch_ = 0;
+};
+
+}  // namespace
+
+Action predict(Options& options) {
+  auto settings = std::make_shared<Settings>();
+  options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
+  options.argument(settings->input, "INPUT", "Samples: .npy (the one input), .npz (an array per input name, or arr_0, ...), .csv");
+  options.option(settings->output, "-o,--output", "OUT",
+                 "Where to: .npy (one output), .npz (an array per output name), .csv; else a table");
+  options.option(settings->batch, "--batch", "Samples computed together; default 32, fewer when they are large", 1, 1 << 24);
+  options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
+  options.choice(settings->header, "--header", {"auto", "yes", "no"}, "Whether a .csv begins with names; auto: when no field is a number");
+  options.flag(settings->latency, "--latency", "Run the whole input again and again, print p50, p90, p99, max and predictions/s");
+  options.option(settings->repeat, "--repeat", "Runs for --latency; default 100", 1, 1'000'000'000);
+  options.footer("Example: tutti predict model.keras x.npy -o y.npy");
+  return [settings](Console& console) {
+    if (settings->repeat > 0 && !settings->latency) throw UsageError("usage", "--repeat needs --latency; hint: tutti predict --help");
+    if (settings->repeat == 0) settings->repeat = 100;
+    Prediction(console, *settings).run();
+  };
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,50 @@
+// A verb of the command line: a function that declares its arguments and returns what to do with them. CLI11 stays in command_line.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tutti::cli {
+
+// Asked for what the program does not offer: exit code 2.
+class UsageError : public Error {
+  using Error::Error;
+};
+
+// Declares a verb's arguments; the targets live until the verb is done.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(app) {}
+  void argument(std::string& target, const std::string& name, const std::string& help);  // by position, required
+  void option(std::string& target, const std::string& names, const std::string& value, const std::string& help);
+  void option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most);
+  void choice(std::string& target, const std::string& names, const std::vector<std::string>& choices, const std::string& help);
+  void flag(bool& target, const std::string& names, const std::string& help);
+  void footer(const std::string& text);  // after the options, in --help
+
+ private:
+  CLI::App& app_;
+};
+
+class Console;
+using Action = std::function<void(Console&)>;  // an error is thrown, and makes the exit code
+
+struct Verb {
+  std::string_view name, help;
+  Action (*declare)(Options&);
+};
+
+// Parses, runs the one verb that is asked for, reports errors; gives the exit code.
+int run_command_line(std::span<const Verb> verbs, int argc, char** argv);
+
+}  // namespace tutti::cli

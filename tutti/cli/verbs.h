@@ -1,0 +1,12 @@
+// The verbs, each in its file.
+#pragma once
+
+#include "tutti/cli/verb.h"
+
+namespace tutti::cli {
+
+Action devices(Options& options);
+Action inspect(Options& options);
+Action predict(Options& options);
+
+}  // namespace tutti::cli
