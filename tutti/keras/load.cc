@@ -162,16 +162,32 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
 
 std::vector<Tensor> Model::optimizer_variables() const { return read_optimizer_ ? read_optimizer_() : std::vector<Tensor>{}; }
 
-Model load(const std::string& path) {
-  auto file = open_file(path);
+Model from_config(Json config, const std::string& keras_version) { return ModelReader::from_config(std::move(config), {}, keras_version); }
+
+Model load(std::shared_ptr<const ByteSource> file) {
   std::array<std::byte, 8> magic{};
-  if (file->size() < magic.size()) fail<InvalidModel>("keras", "'{}' has {} bytes: not a Keras file", path, file->size());
+  if (file->size() < magic.size()) fail<InvalidModel>("keras", "{} bytes are not a Keras file", file->size());
   file->read(0, magic);
   static constexpr unsigned char zip_magic[] = {'P', 'K', 3, 4};
   static constexpr unsigned char hdf5_magic[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  if (std::memcmp(magic.data(), zip_magic, sizeof zip_magic) == 0) return ModelReader::read_archive(file);
-  if (std::memcmp(magic.data(), hdf5_magic, sizeof hdf5_magic) == 0) return ModelReader::read_hdf5(file);
-  fail<InvalidModel>("keras", "'{}' is neither a .keras archive nor an HDF5 file", path);
+  if (std::memcmp(magic.data(), zip_magic, sizeof zip_magic) == 0) return ModelReader::read_archive(std::move(file));
+  if (std::memcmp(magic.data(), hdf5_magic, sizeof hdf5_magic) == 0) return ModelReader::read_hdf5(std::move(file));
+  fail<InvalidModel>("keras", "neither a .keras archive nor an HDF5 file");
+}
+
+Model load(const std::string& path) {
+  auto file = open_file(path);
+  try {
+    return load(std::move(file));
+  } catch (const Unsupported& e) {
+    fail<Unsupported>(path, "{}", e.what());
+  } catch (const OutOfMemory& e) {
+    fail<OutOfMemory>(path, "{}", e.what());
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& e) {
+    fail<InvalidModel>(path, "{}", e.what());
+  }
 }
 
 }  // namespace tutti::keras

@@ -12,9 +12,10 @@ class ModelReader {
   static Model read_archive(std::shared_ptr<const ByteSource> file);  // .keras
   static Model read_hdf5(std::shared_ptr<const ByteSource> file);     // .h5, .hdf5
 
- private:
   // Sets what the config says and declares variables.
   static Model from_config(Json config, Json compile_config, std::string keras_version);
+
+ private:
   static void bind_by_path(Model& model, const Hdf5File& weights);
   static void bind_by_order(Model& model, const Hdf5File& weights);
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/file.h"
 #include "tutti/graph/graph.h"
 #include "tutti/keras/lower.h"
 #include "tutti/keras/model_inputs.h"
@@ -45,7 +46,6 @@ class Model {
   Graph walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers) const;
 
  private:
-  friend Model load(const std::string& path);
   friend class ModelReader;
   std::vector<Type> resolve_inputs(const LowerOptions& options, std::optional<int64_t> unknown_extent) const;
   void lower_types(Graph& graph, const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
@@ -66,5 +66,9 @@ class Model {
 // Opens a .keras or .h5 / .hdf5 file, told apart by their first bytes. Broken files throw InvalidModel; refused layers and options are the
 // model's problems().
 Model load(const std::string& path);
+// The same from bytes in memory.
+Model load(std::shared_ptr<const ByteSource> file);
+// A serialized model without its weights: what load() checks before it binds any. Variables have no values.
+Model from_config(Json config, const std::string& keras_version);
 
 }  // namespace tutti::keras

@@ -1,0 +1,113 @@
+// What a file asks for and is refused: every problem is told, at once, with the layer's name; and hostile configs cost nothing.
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+#include "tutti/keras/model.h"
+
+namespace tutti::keras {
+namespace {
+
+std::string dense(const std::string& name, const std::string& units) {
+  return R"({"class_name": "Dense", "module": "keras.layers", "config": {"name": ")" + name + R"(", "units": )" + units +
+         R"(}, "build_config": {"input_shape": [null, 4]}})";
+}
+
+std::string sequential(const std::string& layers) {
+  return R"({"class_name": "Sequential", "module": "keras", "config": {"name": "s", "layers": [
+      {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": [null, 4], "dtype": "float32"}}, )" +
+         layers + "]}}";
+}
+
+Model read(const std::string& text) { return from_config(Json::parse(text), "3.15.1"); }
+
+std::string failure(const std::string& text) {
+  try {
+    Model model = read(text);
+    std::string all;
+    for (const auto& problem : model.problems()) all += problem + "\n";
+    return all;
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+void expect_says(const std::string& text, const std::string& part) {
+  std::string said = failure(text);
+  EXPECT_NE(said.find(part), std::string::npos) << "said: " << said << "\nexpected: " << part;
+}
+
+TEST(problems, a_good_model_has_none_and_names_its_variables) {
+  Model model = read(sequential(dense("a", "3") + "," + dense("b", "4")));
+  EXPECT_TRUE(model.problems().empty());
+  auto variables = model.variables().flatten(false);
+  ASSERT_EQ(variables.size(), 4u);
+  EXPECT_EQ(variables[0]->path, "a/kernel");
+  EXPECT_EQ(variables[3]->path, "b/bias");
+}
+
+TEST(problems, all_are_told_at_once) {
+  Model model = read(sequential(
+      R"({"class_name": "Lambda", "config": {"name": "code"}}, )" + dense("a", "\"many\"") + "," +
+      R"({"class_name": "Dense", "config": {"name": "c", "units": 2, "shiny": 1}, "build_config": {"input_shape": [null, 4]}}, )" +
+      R"({"class_name": "Densee", "config": {"name": "d"}})"));
+  ASSERT_EQ(model.problems().size(), 4u) << failure(sequential(""));
+  EXPECT_NE(model.problems()[0].find("'code'"), std::string::npos);
+  EXPECT_NE(model.problems()[1].find("'units' is an integer; got \"many\""), std::string::npos);
+  EXPECT_NE(model.problems()[2].find("option 'shiny'"), std::string::npos);
+  EXPECT_NE(model.problems()[3].find("did you mean 'Dense'"), std::string::npos);
+  EXPECT_THROW(model.lower({}), Unsupported);
+}
+
+TEST(problems, custom_objects_are_refused_by_name) {
+  expect_says(sequential(R"({"class_name": "Mine", "module": "my_package", "registered_name": "mine>Mine", "config": {"name": "m"}})"),
+              "'mine>Mine' is a custom object");
+}
+
+TEST(problems, absurd_sizes_are_refused_before_anything_is_allocated) {
+  expect_says(sequential(dense("a", "900000000000000")), "2^48 elements");
+  expect_says(sequential(dense("a", "-3")), "negative");
+  expect_says(sequential(dense("a", "1e300")), "'units' is an integer");
+}
+
+TEST(problems, nesting_is_bounded) {
+  std::string text = dense("a", "3");
+  for (int i = 0; i < 80; ++i) text = R"({"class_name": "Sequential", "config": {"name": "s", "layers": [)" + text + "]}}";
+  expect_says(sequential(text), "nested");
+}
+
+TEST(problems, a_model_saved_before_it_was_built_is_told_what_to_do) {
+  expect_says(R"({"class_name": "Sequential", "config": {"name": "s", "layers": [{"class_name": "Dense", "config": {"units": 3}}]}})",
+              "saved before it was built");
+}
+
+std::string functional(const std::string& feeds_a, const std::string& output) {
+  return R"({"class_name": "Functional", "module": "keras", "config": {"name": "f", "input_layers": [["x", 0, 0]], "output_layers": [[")" +
+         output + R"(", 0, 0]], "layers": [
+      {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_shape": [null, 4], "dtype": "float32"}, "inbound_nodes": []},
+      {"class_name": "Dense", "name": "a", "config": {"name": "a", "units": 4}, "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
+        "config": {"shape": [null, 4], "dtype": "float32", "keras_history": [")" +
+         feeds_a + R"(", 0, 0]}}], "kwargs": {}}]},
+      {"class_name": "Dense", "name": "b", "config": {"name": "b", "units": 4}, "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
+        "config": {"shape": [null, 4], "dtype": "float32", "keras_history": ["a", 0, 0]}}], "kwargs": {}}]}]}})";
+}
+
+TEST(problems, broken_functional_wiring_is_told) {
+  EXPECT_EQ(failure(functional("x", "b")), "");
+  expect_says(functional("b", "b"), "in a circle");
+  expect_says(functional("a", "b"), "in a circle");
+  expect_says(functional("nobody", "b"), "'nobody', which does not exist");
+  expect_says(functional("x", "nobody"), "'nobody' does not exist");
+}
+
+TEST(problems, extents_that_only_the_data_know_must_be_given) {
+  Model model = read(R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
+      {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": [null, null, 4], "dtype": "float32"}},
+      {"class_name": "Dense", "config": {"name": "d", "units": 2}}]}})");
+  EXPECT_THROW(model.lower({}), InvalidArgument);
+  Graph graph = model.lower({.batch = 3, .input_shapes = {{3, 7, 4}}});
+  EXPECT_EQ(to_string(graph.type(graph.outputs()[0].value)), "f32[3, 7, 2]");
+  EXPECT_THROW(model.lower({.batch = 3, .input_shapes = {{3, 7, 5}}}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace tutti::keras
