@@ -1,5 +1,7 @@
 #include "tutti/graph/graph.h"
 
+#include <set>
+
 #include "tutti/base/error.h"
 
 namespace tutti {
@@ -106,9 +108,15 @@ void verify(const Graph& graph) {
   auto exists = [&](ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.value_count(); };
   for (const auto& output : graph.outputs())
     if (!exists(output.value)) fail<InternalError>("verify", "output '{}' does not exist", output.name);
-  for (const auto& update : graph.updates())
+  std::set<ValueId> updated;
+  for (const auto& update : graph.updates()) {
     if (!exists(update.state) || !exists(update.next) || !(graph.type(update.state) == graph.type(update.next)))
       fail<InternalError>("verify", "update of %{} does not fit", update.state);
+    const Node& state = graph.nodes()[static_cast<size_t>(graph.producer(update.state))];
+    if (state.op != Op::parameter || role(state) != Graph::Role::state)
+      fail<InternalError>("verify", "%{} is updated and not a state", update.state);
+    if (!updated.insert(update.state).second) fail<InternalError>("verify", "%{} is updated twice", update.state);
+  }
 }
 
 }  // namespace tutti

@@ -76,7 +76,6 @@ class Graph {
   std::vector<const Node*> parameters(Role role) const;
 
  private:
-  friend Graph parse_graph(std::string_view);
   struct ValueInfo {
     Type type;
     int32_t node;

@@ -40,7 +40,7 @@ TUTTI_OP(erf_inv, 1, 1, unary, floating, "")  // c
 TUTTI_OP(lgamma, 1, 1, unary, floating, "")   // c
 TUTTI_OP(is_finite, 1, 1, unary, predicate, "")
 TUTTI_OP(not_, 1, 1, unary, bits, "")
-TUTTI_OP(popcnt, 1, 1, unary, bits, "")
+TUTTI_OP(popcnt, 1, 1, unary, integral, "")
 TUTTI_OP(convert, 1, 1, unary, converted, "dtype:text")
 TUTTI_OP(bitcast_convert, 1, 1, unary, bitcast, "dtype:text")
 
@@ -57,9 +57,9 @@ TUTTI_OP(atan2, 2, 2, binary, floating, "")
 TUTTI_OP(and_, 2, 2, binary, bits, "")
 TUTTI_OP(or_, 2, 2, binary, bits, "")
 TUTTI_OP(xor_, 2, 2, binary, bits, "")
-TUTTI_OP(shift_left, 2, 2, binary, bits, "")
-TUTTI_OP(shift_right_arithmetic, 2, 2, binary, bits, "")
-TUTTI_OP(shift_right_logical, 2, 2, binary, bits, "")
+TUTTI_OP(shift_left, 2, 2, binary, integral, "")
+TUTTI_OP(shift_right_arithmetic, 2, 2, binary, integral, "")
+TUTTI_OP(shift_right_logical, 2, 2, binary, integral, "")
 TUTTI_OP(compare, 2, 2, binary, predicate, "direction:text")  // EQ NE GE GT LE LT
 TUTTI_OP(select, 3, 3, ternary, selected, "")                 // predicate of the same shape
 
@@ -71,8 +71,8 @@ TUTTI_OP(slice, 1, 1, movement, sliced, "start:ints limit:ints strides:ints")
 TUTTI_OP(pad, 2, 2, movement, padded, "low:ints high:ints interior:ints")  // operand, scalar padding value
 TUTTI_OP(concatenate, 1, 1 << 20, movement, concatenated, "dimension:int")
 TUTTI_OP(reverse, 1, 1, movement, reversed, "dimensions:ints")
-TUTTI_OP(dynamic_slice, 2, 33, movement, dynamically_sliced, "sizes:ints")  // operand, one scalar start per axis
-TUTTI_OP(dynamic_update_slice, 3, 34, movement, dynamically_updated, "")    // operand, update, starts
+TUTTI_OP(dynamic_slice, 1, 33, movement, dynamically_sliced, "sizes:ints")  // operand, one scalar start per axis
+TUTTI_OP(dynamic_update_slice, 2, 34, movement, dynamically_updated, "")    // operand, update, starts
 // operand, start indices
 TUTTI_OP(gather, 2, 2, movement, gathered,
          "offset_dims:ints collapsed_slice_dims:ints operand_batching_dims:ints start_indices_batching_dims:ints start_index_map:ints "
@@ -81,7 +81,7 @@ TUTTI_OP(gather, 2, 2, movement, gathered,
 TUTTI_OP(scatter, 3, 3, movement, scattered,
          "update_window_dims:ints inserted_window_dims:ints input_batching_dims:ints scatter_indices_batching_dims:ints "
          "scatter_dims_to_operand_dims:ints index_vector_dim:int kind:text")
-TUTTI_OP(sort, 1, 1 << 10, movement, sorted, "dimension:int descending:int")  // all by the first operand; stable; NaN last
+TUTTI_OP(sort, 1, 1 << 10, movement, sorted, "dimension:int descending:int")  // all by the first operand; stable; NaN counts as the largest
 
 // Contractions and windows. kind: add, multiply, max, min, and, or; the initial value is its identity.
 TUTTI_OP(reduce, 1, 1, reduction, reduced, "kind:text dimensions:ints")

@@ -55,7 +55,7 @@ int64_t dilated(const Signature& s, int64_t count, int64_t dilation) {
 }
 
 int64_t bounded(const Signature& s, int64_t value, std::string_view what) {
-  if (value < -(int64_t{1} << 40) || value > (int64_t{1} << 40)) refuse(s, "{} {} is out of range", what, value);
+  if (value < -(int64_t{1} << 48) || value > (int64_t{1} << 48)) refuse(s, "{} {} is out of range", what, value);
   return value;
 }
 
@@ -69,7 +69,12 @@ int64_t positions(const Signature& s, int64_t extent, int64_t window, int64_t st
 
 std::vector<Type> declared(const Signature& s) {
   if (s.declared == nullptr) refuse(s, "a leaf declares its type");
+  if (s.op == Op::parameter) {
+    const auto& role = s.attributes.text("role");
+    if (role != "input" && role != "weight" && role != "state") refuse(s, "unknown role '{}'", role);
+  }
   if (s.op == Op::iota) {
+    if (s.declared->dtype == DType::boolean) refuse(s, "counts in numbers");
     int64_t axis = s.attributes.integer("dimension");
     if (axis < 0 || axis >= s.declared->shape.rank()) refuse(s, "dimension {} is outside of {}", axis, to_string(*s.declared));
   }
@@ -96,6 +101,12 @@ std::vector<Type> floating(const Signature& s) {
 std::vector<Type> bits(const Signature& s) {
   require_same(s);
   if (is_float(s.operands[0].dtype)) refuse(s, "takes integers or bool");
+  return {s.operands[0]};
+}
+
+std::vector<Type> integral(const Signature& s) {
+  require_same(s);
+  if (!is_integer(s.operands[0].dtype)) refuse(s, "takes integers");
   return {s.operands[0]};
 }
 
@@ -155,7 +166,7 @@ std::vector<Type> sliced(const Signature& s) {
   for (size_t i = 0; i < start.size(); ++i) {
     if (start[i] < 0 || start[i] > limit[i] || limit[i] > from[static_cast<int64_t>(i)] || strides[i] < 1)
       refuse(s, "start {}, limit {}, strides {} do not fit", to_string(start), to_string(limit), to_string(strides));
-    to.push_back((limit[i] - start[i] - 1 + strides[i]) / strides[i]);
+    to.push_back(limit[i] == start[i] ? 0 : (limit[i] - start[i] - 1) / strides[i] + 1);
   }
   return {{s.operands[0].dtype, to}};
 }
@@ -181,7 +192,7 @@ std::vector<Type> concatenated(const Signature& s) {
     if (operand.dtype != s.operands[0].dtype || operand.shape.rank() != first.rank()) refuse(s, "operands have one dtype and rank");
     for (int64_t i = 0; i < first.rank(); ++i)
       if (i != axis && operand.shape[i] != first[i]) refuse(s, "operands differ outside of dimension {}", axis);
-    total += operand.shape[axis];
+    total = bounded(s, total + operand.shape[axis], "the joined extent");
   }
   Ints to = first.extents();
   to[static_cast<size_t>(axis)] = total;
@@ -238,6 +249,16 @@ void require_batching(const Signature& s, const Ints& operand_dims, const Ints& 
       refuse(s, "batching dims do not fit");
 }
 
+// Axes named by two lists may not meet: a start on a batching axis would leave the operand.
+void require_apart(const Signature& s, const Ints& a, const Ints& b, std::string_view what) {
+  for (int64_t axis : a)
+    if (contains(b, axis)) refuse(s, "axis {} is named twice by {}", axis, what);
+}
+
+void require_sorted(const Signature& s, const Ints& axes, std::string_view what) {
+  if (!std::is_sorted(axes.begin(), axes.end())) refuse(s, "{} {} are not in order", what, to_string(axes));
+}
+
 }  // namespace
 
 std::vector<Type> gathered(const Signature& s) {
@@ -250,17 +271,20 @@ std::vector<Type> gathered(const Signature& s) {
   require_axes(s, collapsed, operand.rank(), "collapsed_slice_dims");
   require_axes(s, map, operand.rank(), "start_index_map");
   require_batching(s, batching, s.attributes.ints("start_indices_batching_dims"), operand, indices);
+  require_apart(s, collapsed, batching, "collapsed_slice_dims and operand_batching_dims");
+  require_apart(s, map, batching, "start_index_map and operand_batching_dims");
   if (static_cast<int64_t>(map.size()) != length) refuse(s, "start_index_map has {} entries, the index vector {}", map.size(), length);
   Ints window;
   for (int64_t i = 0; i < operand.rank(); ++i) {
     int64_t size = sizes[static_cast<size_t>(i)];
     if (size < 0 || size > operand[i]) refuse(s, "slice_sizes {} do not fit", to_string(sizes));
     bool dropped = contains(collapsed, i) || contains(batching, i);
-    if (dropped && size > 1) refuse(s, "collapsed and batching dims have slices of 1");
+    if (dropped && size != 1) refuse(s, "collapsed and batching dims have slices of 1");
     if (!dropped) window.push_back(size);
   }
   int64_t rank = static_cast<int64_t>(batch.size() + window.size());
   require_axes(s, offset, rank, "offset_dims");
+  require_sorted(s, offset, "offset_dims");
   if (offset.size() != window.size()) refuse(s, "offset_dims has {} entries, the slice {} axes", offset.size(), window.size());
   Ints out;
   size_t b = 0, w = 0;
@@ -279,6 +303,9 @@ std::vector<Type> scattered(const Signature& s) {
   require_axes(s, inserted, operand.rank(), "inserted_window_dims");
   require_axes(s, map, operand.rank(), "scatter_dims_to_operand_dims");
   require_batching(s, batching, s.attributes.ints("scatter_indices_batching_dims"), operand, indices);
+  require_sorted(s, window, "update_window_dims");
+  require_apart(s, inserted, batching, "inserted_window_dims and input_batching_dims");
+  require_apart(s, map, batching, "scatter_dims_to_operand_dims and input_batching_dims");
   if (static_cast<int64_t>(map.size()) != length ||
       window.size() + inserted.size() + batching.size() != static_cast<size_t>(operand.rank()) ||
       updates.rank() != static_cast<int64_t>(batch.size() + window.size()))
@@ -379,9 +406,11 @@ std::vector<Type> scanned(const Signature& s) {
   int64_t carries = s.attributes.integer("carries"), slices = s.attributes.integer("slices"), length = s.attributes.integer("length");
   auto count = static_cast<int64_t>(s.operands.size());
   auto parameters = s.body->parameters(Graph::Role::input);
-  if (carries < 0 || slices < 0 || length < 0 || carries + slices > count || static_cast<int64_t>(parameters.size()) != count ||
-      static_cast<int64_t>(s.body->outputs().size()) < carries)
+  if (carries < 0 || slices < 0 || length < 0 || carries > count || slices > count - carries ||
+      static_cast<int64_t>(parameters.size()) != count || static_cast<int64_t>(s.body->outputs().size()) < carries)
     refuse(s, "{} carries and {} slices do not fit a body of {} parameters", carries, slices, parameters.size());
+  if (s.body->parameters(Graph::Role::weight).size() + s.body->parameters(Graph::Role::state).size() + s.body->updates().size() != 0)
+    refuse(s, "a body has inputs and constants only");
   for (int64_t i = 0; i < count; ++i) {
     const Type& operand = s.operands[static_cast<size_t>(i)];
     Type expected = operand;

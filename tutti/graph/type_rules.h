@@ -7,7 +7,7 @@ namespace tutti::type_rules {
 
 using Rule = std::vector<Type>(const Signature&);
 
-Rule declared, same, numeric, floating, bits, predicate, converted, bitcast, selected;
+Rule declared, same, numeric, floating, bits, integral, predicate, converted, bitcast, selected;
 Rule broadcasted, reshaped, transposed, sliced, padded, concatenated, reversed, dynamically_sliced, dynamically_updated, gathered,
     scattered, sorted;
 Rule reduced, windowed, dotted, convolved, scanned;

@@ -88,11 +88,10 @@ Kernel gather(const Graph& graph, const Node& node) {
   Walk walk(operand_type(graph, node, 1), operand.shape, to.shape, offset_dims, sizes, a.ints("start_index_map"), batching,
             a.ints("start_indices_batching_dims"), a.integer("index_vector_dim"));
   Ints extents, from, into, operand_strides = operand.shape.strides(), to_strides = to.shape.strides();
-  Ints sorted_offsets = offset_dims;
-  std::sort(sorted_offsets.begin(), sorted_offsets.end());
+
   for (int64_t i = 0; i < operand.shape.rank(); ++i) {
     if (contains(a.ints("collapsed_slice_dims"), i) || contains(batching, i)) continue;
-    into.push_back(to_strides[static_cast<size_t>(sorted_offsets[extents.size()])]);
+    into.push_back(to_strides[static_cast<size_t>(offset_dims[extents.size()])]);
     extents.push_back(sizes[static_cast<size_t>(i)]);
     from.push_back(operand_strides[static_cast<size_t>(i)]);
   }
@@ -103,46 +102,35 @@ Kernel gather(const Graph& graph, const Node& node) {
           0};
 }
 
-// Combines a block of updates into the operand; replaces when F is void.
 template <class T, class F>
-void combine(const T* update, T* into, const Ints& extents, const Ints& from, const Ints& to, Ints& position) {
-  std::fill(position.begin(), position.end(), 0);
-  while (true) {
-    if constexpr (std::is_void_v<F>) {
-      *into = *update;
-    } else {
-      *into = narrow<T>(F{}(widen(*into), widen(*update)));
-    }
-    size_t axis = extents.size();
-    while (true) {
-      if (axis == 0) return;
-      --axis;
-      update += from[axis];
-      into += to[axis];
-      if (++position[axis] < extents[axis]) break;
-      update -= from[axis] * extents[axis];
-      into -= to[axis] * extents[axis];
-      position[axis] = 0;
-    }
+void combine_row(const std::byte* from, std::byte* to, int64_t count, int64_t from_step, int64_t to_step) {
+  for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) {
+    auto& into = *reinterpret_cast<T*>(to);
+    into = narrow<T>(F{}(widen(into), widen(*reinterpret_cast<const T*>(from))));
   }
 }
 
+StridedCopy::Row row_of(DType dtype, const std::string& kind) {
+  if (kind == "replace") return nullptr;
+  return dispatch(dtype, [&](auto zero) {
+    return dispatch_kind(kind, [](auto f) -> StridedCopy::Row { return combine_row<decltype(zero), decltype(f)>; });
+  });
+}
+
 // As XLA does, an update block that does not fit entirely is left out entirely; blocks are applied in row-major order of the indices.
-template <class T, class F>
-Kernel scatter_with(const Graph& graph, const Node& node) {
+Kernel scatter(const Graph& graph, const Node& node) {
   const auto& a = node.attributes;
   const Type &to = result_type(graph, node), &updates = operand_type(graph, node, 2);
   const Ints& batching = a.ints("input_batching_dims");
   auto all = static_cast<size_t>(to.bytes());
-  if (updates.shape.elements() == 0 || all == 0)
+  if (updates.shape.elements() == 0)
     return {[all](const Pointers& p) {
               if (all != 0) std::memcpy(p.results[0], p.operands[0], all);
             },
             0};
-  Ints window = a.ints("update_window_dims");
-  std::sort(window.begin(), window.end());
-  Ints sizes(static_cast<size_t>(to.shape.rank()), 1), extents, from, into, to_strides = to.shape.strides(),
-                                                                            update_strides = updates.shape.strides();
+  const Ints& window = a.ints("update_window_dims");
+  Ints sizes(static_cast<size_t>(to.shape.rank()), 1), extents, from, into;
+  Ints to_strides = to.shape.strides(), update_strides = updates.shape.strides();
   for (int64_t i = 0; i < to.shape.rank(); ++i) {
     if (contains(a.ints("inserted_window_dims"), i) || contains(batching, i)) continue;
     int64_t axis = window[extents.size()];
@@ -153,24 +141,15 @@ Kernel scatter_with(const Graph& graph, const Node& node) {
   }
   Walk walk(operand_type(graph, node, 1), to.shape, updates.shape, window, sizes, a.ints("scatter_dims_to_operand_dims"), batching,
             a.ints("scatter_indices_batching_dims"), a.integer("index_vector_dim"));
-  return {[=, position = Ints(extents.size())](const Pointers& p) mutable {
-            std::memcpy(p.results[0], p.operands[0], all);
-            auto* update = reinterpret_cast<const T*>(p.operands[2]);
-            auto* result = reinterpret_cast<T*>(p.results[0]);
-            walk.template run<false>(p.operands[1], [&](int64_t target, int64_t source) {
-              combine<T, F>(update + source, result + target, extents, from, into, position);
+  int64_t bytes = byte_size(to.dtype);
+  StridedCopy combine(bytes, extents, from, into, row_of(to.dtype, a.text("kind")));
+  return {[all, bytes, walk = std::move(walk), combine = std::move(combine)](const Pointers& p) {
+            if (all != 0) std::memcpy(p.results[0], p.operands[0], all);
+            walk.run<false>(p.operands[1], [&](int64_t target, int64_t source) {
+              combine(p.operands[2] + source * bytes, p.results[0] + target * bytes);
             });
           },
           0};
-}
-
-Kernel scatter(const Graph& graph, const Node& node) {
-  const std::string& kind = node.attributes.text("kind");
-  return dispatch(result_type(graph, node).dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if (kind == "replace") return scatter_with<T, void>(graph, node);
-    return dispatch_kind(kind, [&](auto f) { return scatter_with<T, decltype(f)>(graph, node); });
-  });
 }
 
 constexpr KernelRow rows[] = {{Op::gather, gather}, {Op::scatter, scatter}};

@@ -9,69 +9,89 @@ namespace tutti::reference {
 
 namespace {
 
+// Elements widened at a time.
+constexpr int64_t chunk = 256;
+
 bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
 
 // Walks the operand in memory order and accumulates into one wide element per result; neighbouring axes of the same fate are joined.
-template <class T, class F>
-Kernel reduce_with(const Graph& graph, const Node& node) {
+template <class W, class F>
+class Reduction {
+ public:
+  Reduction(const Graph& graph, const Node& node, Rows<W> rows, W initial) : rows_(rows), initial_(initial) {
+    const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
+    Ints strides = to.strides();
+    size_t kept = 0;
+    for (int64_t i = 0; i < from.rank(); ++i) {
+      Axis axis{from[i], contains(node.attributes.ints("dimensions"), i) ? 0 : strides[kept++]};
+      if (!axes_.empty() && axes_.back().stride == axis.stride * axis.extent) {
+        axes_.back() = {axes_.back().extent * axis.extent, axis.stride};
+      } else {
+        axes_.push_back(axis);
+      }
+    }
+    if (axes_.empty()) axes_.push_back({1, 0});
+    count_ = from.elements();
+    results_ = to.elements();
+    position_.resize(axes_.size());
+  }
+
+  int64_t workspace() const { return results_ * static_cast<int64_t>(sizeof(W)); }
+
+  void operator()(const Pointers& p) {
+    auto* sums = reinterpret_cast<W*>(p.workspace);
+    std::fill(sums, sums + results_, initial_);
+    std::fill(position_.begin(), position_.end(), 0);
+    const Axis row = axes_.back();
+    const std::byte* x = p.operands[0];
+    W* sum = sums;
+    for (int64_t done = 0; done < count_; done += row.extent) {
+      for (int64_t start = 0; start < row.extent; start += chunk) {
+        int64_t length = std::min(chunk, row.extent - start);
+        rows_.read(x, chunk_.data(), length);
+        x += length * rows_.bytes;
+        accumulate(sum + start * row.stride, length, row.stride);
+      }
+      for (size_t a = axes_.size() - 1; a-- > 0;) {
+        sum += axes_[a].stride;
+        if (++position_[a] < axes_[a].extent) break;
+        sum -= axes_[a].stride * axes_[a].extent;
+        position_[a] = 0;
+      }
+    }
+    rows_.write(sums, p.results[0], results_);
+  }
+
+ private:
   struct Axis {
     int64_t extent, stride;  // in the result
   };
-  const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
-  const Ints& dimensions = node.attributes.ints("dimensions");
-  std::vector<Axis> axes;
-  Ints strides = to.strides();
-  size_t kept = 0;
-  for (int64_t i = 0; i < from.rank(); ++i) {
-    Axis axis{from[i], contains(dimensions, i) ? 0 : strides[kept++]};
-    if (!axes.empty() && axes.back().stride == axis.stride * axis.extent) {
-      axes.back() = {axes.back().extent * axis.extent, axis.stride};
+
+  void accumulate(W* sum, int64_t length, int64_t stride) {
+    const W* x = chunk_.data();
+    if (stride == 0) {
+      W total = *sum;
+      for (int64_t i = 0; i < length; ++i) total = F{}(total, x[i]);
+      *sum = total;
     } else {
-      axes.push_back(axis);
+      for (int64_t i = 0; i < length; ++i) sum[i] = F{}(sum[i], x[i]);
     }
   }
-  if (axes.empty()) axes.push_back({1, 0});
-  int64_t count = from.elements(), results = to.elements();
-  return {[axes, count, results, position = Ints(axes.size())](const Pointers& p) mutable {
-            auto* x = reinterpret_cast<const T*>(p.operands[0]);
-            auto* sums = reinterpret_cast<Wide<T>*>(p.workspace);
-            std::fill(sums, sums + results, identity<T, F>());
-            std::fill(position.begin(), position.end(), 0);
-            const Axis row = axes.back();
-            Wide<T>* sum = sums;
-            for (int64_t done = 0; done < count; done += row.extent, x += row.extent) {
-              if (row.stride == 0) {
-                Wide<T> total = *sum;
-                for (int64_t i = 0; i < row.extent; ++i) total = F{}(total, widen(x[i]));
-                *sum = total;
-              } else {
-                for (int64_t i = 0; i < row.extent; ++i) sum[i] = F{}(sum[i], widen(x[i]));
-              }
-              for (size_t a = axes.size() - 1; a-- > 0;) {
-                sum += axes[a].stride;
-                if (++position[a] < axes[a].extent) break;
-                sum -= axes[a].stride * axes[a].extent;
-                position[a] = 0;
-              }
-            }
-            auto* out = reinterpret_cast<T*>(p.results[0]);
-            for (int64_t i = 0; i < results; ++i) out[i] = narrow<T>(sums[i]);
-          },
-          results * static_cast<int64_t>(sizeof(Wide<T>))};
-}
 
-Kernel reduce(const Graph& graph, const Node& node) {
-  return dispatch(operand_type(graph, node, 0).dtype, [&](auto zero) {
-    return dispatch_kind(node.attributes.text("kind"), [&](auto f) { return reduce_with<decltype(zero), decltype(f)>(graph, node); });
-  });
-}
+  Rows<W> rows_;
+  W initial_;
+  std::vector<Axis> axes_;
+  int64_t count_, results_;
+  Ints position_;
+  std::array<W, chunk> chunk_;
+};
 
 // Trailing axes that the window does not touch form a row that is accumulated as a whole; for the others, each output position walks its
 // window and skips what falls into padding or between dilated elements.
-template <class T, class F>
+template <class W, class F>
 class WindowReduction {
  public:
-  WindowReduction(const Graph& graph, const Node& node) {
+  WindowReduction(const Graph& graph, const Node& node, Rows<W> rows, W initial) : rows_(rows), initial_(initial) {
     const auto& a = node.attributes;
     const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
     Ints strides = from.strides();
@@ -84,7 +104,7 @@ class WindowReduction {
     while (rank > 0 && untouched(rank - 1)) row_ *= from[--rank];
     for (int64_t i = 0; i < rank; ++i) {
       auto at = static_cast<size_t>(i);
-      axes_.push_back({to[i], from[i], strides[at], a.ints("window")[at], a.ints("strides")[at], a.ints("base_dilation")[at],
+      axes_.push_back({to[i], from[i], strides[at] * rows.bytes, a.ints("window")[at], a.ints("strides")[at], a.ints("base_dilation")[at],
                        a.ints("window_dilation")[at], a.ints("low")[at]});
     }
     outputs_ = to.elements() == 0 ? 0 : to.elements() / row_;
@@ -92,16 +112,18 @@ class WindowReduction {
     position_.resize(axes_.size());
   }
 
+  int64_t workspace() const { return 0; }
+
   void operator()(const Pointers& p) {
-    auto* from = reinterpret_cast<const T*>(p.operands[0]);
-    auto* to = reinterpret_cast<T*>(p.results[0]);
+    std::byte* to = p.results[0];
     std::fill(position_.begin(), position_.end(), 0);
-    for (int64_t o = 0; o < outputs_; ++o, to += row_) {
+    for (int64_t o = 0; o < outputs_; ++o) {
       for (int64_t start = 0; start < row_; start += chunk) {
         int64_t length = std::min(chunk, row_ - start);
-        std::fill_n(sums_.begin(), length, identity<T, F>());
-        if (!empty_input_) accumulate(0, from + start, length);
-        for (int64_t i = 0; i < length; ++i) to[start + i] = narrow<T>(sums_[static_cast<size_t>(i)]);
+        std::fill_n(sums_.begin(), length, initial_);
+        if (!empty_input_) accumulate(0, p.operands[0] + start * rows_.bytes, length);
+        rows_.write(sums_.data(), to, length);
+        to += length * rows_.bytes;
       }
       for (size_t a = axes_.size(); a-- > 0;) {
         if (++position_[a] < axes_[a].outputs) break;
@@ -111,15 +133,15 @@ class WindowReduction {
   }
 
  private:
-  static constexpr int64_t chunk = 256;
   struct Axis {
-    int64_t outputs, inputs, input_stride, window, stride, base_dilation, window_dilation, low;
+    int64_t outputs, inputs, input_stride /* bytes */, window, stride, base_dilation, window_dilation, low;
   };
 
-  void accumulate(size_t axis, const T* from, int64_t length) {
+  void accumulate(size_t axis, const std::byte* from, int64_t length) {
     if (axis == axes_.size()) {
-      Wide<T>* sums = sums_.data();
-      for (int64_t i = 0; i < length; ++i) sums[i] = F{}(sums[i], widen(from[i]));
+      rows_.read(from, chunk_.data(), length);
+      for (int64_t i = 0; i < length; ++i)
+        sums_[static_cast<size_t>(i)] = F{}(sums_[static_cast<size_t>(i)], chunk_[static_cast<size_t>(i)]);
       return;
     }
     const Axis& a = axes_[axis];
@@ -133,22 +155,28 @@ class WindowReduction {
     }
   }
 
+  Rows<W> rows_;
+  W initial_;
   std::vector<Axis> axes_;
   int64_t row_ = 1, outputs_ = 0;
   bool empty_input_ = false;
   Ints position_;
-  std::array<Wide<T>, chunk> sums_;
+  std::array<W, chunk> sums_, chunk_;
 };
 
-Kernel reduce_window(const Graph& graph, const Node& node) {
+template <template <class, class> class How>
+Kernel reduce(const Graph& graph, const Node& node) {
   return dispatch(operand_type(graph, node, 0).dtype, [&](auto zero) {
+    using T = decltype(zero);
     return dispatch_kind(node.attributes.text("kind"), [&](auto f) -> Kernel {
-      return {WindowReduction<decltype(zero), decltype(f)>(graph, node), 0};
+      How<Wide<T>, decltype(f)> reduction(graph, node, rows_of<T>(), identity<T, decltype(f)>());
+      int64_t workspace = reduction.workspace();
+      return {std::move(reduction), workspace};
     });
   });
 }
 
-constexpr KernelRow rows[] = {{Op::reduce, reduce}, {Op::reduce_window, reduce_window}};
+constexpr KernelRow rows[] = {{Op::reduce, reduce<Reduction>}, {Op::reduce_window, reduce<WindowReduction>}};
 
 }  // namespace
 

@@ -19,34 +19,52 @@ bool before(W a, W b) {
   return a < b;
 }
 
+template <class W>
+class Sort {
+ public:
+  Sort(const Graph& graph, const Node& node, Rows<W> rows) : rows_(rows) {
+    const Shape& shape = result_type(graph, node).shape;
+    int64_t axis = node.attributes.integer("dimension");
+    extent_ = shape[axis];
+    stride_ = shape.strides()[static_cast<size_t>(axis)];
+    outer_ = shape.elements() == 0 ? 0 : shape.elements() / (extent_ * stride_);
+    descending_ = node.attributes.integer("descending") != 0;
+    for (ValueId id : node.results) bytes_.push_back(byte_size(graph.type(id).dtype));
+  }
+
+  // The keys and order of one line of the axis.
+  int64_t workspace() const { return outer_ == 0 ? 0 : extent_ * static_cast<int64_t>(sizeof(W) + sizeof(int64_t)); }
+
+  void operator()(const Pointers& p) const {
+    auto* order = reinterpret_cast<int64_t*>(p.workspace);
+    auto* keys = reinterpret_cast<W*>(order + extent_);
+    for (int64_t o = 0; o < outer_; ++o)
+      for (int64_t i = 0; i < stride_; ++i) {
+        int64_t base = o * extent_ * stride_ + i;
+        for (int64_t k = 0; k < extent_; ++k) rows_.read(p.operands[0] + (base + k * stride_) * rows_.bytes, keys + k, 1);
+        std::iota(order, order + extent_, 0);
+        std::stable_sort(order, order + extent_,
+                         [&](int64_t a, int64_t b) { return descending_ ? before(keys[b], keys[a]) : before(keys[a], keys[b]); });
+        for (size_t v = 0; v < bytes_.size(); ++v)
+          for (int64_t k = 0; k < extent_; ++k)
+            std::memcpy(p.results[v] + (base + k * stride_) * bytes_[v], p.operands[v] + (base + order[k] * stride_) * bytes_[v],
+                        static_cast<size_t>(bytes_[v]));
+      }
+  }
+
+ private:
+  Rows<W> rows_;
+  int64_t extent_, stride_, outer_;
+  bool descending_;
+  std::vector<int64_t> bytes_;  // of an element, per operand
+};
+
 Kernel sort(const Graph& graph, const Node& node) {
-  const Shape& shape = result_type(graph, node).shape;
-  int64_t axis = node.attributes.integer("dimension"), extent = shape[axis], stride = shape.strides()[static_cast<size_t>(axis)];
-  int64_t outer = shape.elements() == 0 ? 0 : shape.elements() / (extent * stride);
-  bool descending = node.attributes.integer("descending") != 0;
-  std::vector<int64_t> bytes;
-  for (ValueId id : node.results) bytes.push_back(byte_size(graph.type(id).dtype));
-  if (outer == 0) return {[](const Pointers&) {}, 0};
   return dispatch(result_type(graph, node).dtype, [&](auto zero) -> Kernel {
     using T = decltype(zero);
-    return {[=, order = Ints(static_cast<size_t>(extent))](const Pointers& p) mutable {
-              for (int64_t o = 0; o < outer; ++o)
-                for (int64_t i = 0; i < stride; ++i) {
-                  int64_t base = o * extent * stride + i;
-                  auto* keys = reinterpret_cast<const T*>(p.operands[0]) + base;
-                  std::iota(order.begin(), order.end(), 0);
-                  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-                    Wide<T> x = widen(keys[a * stride]), y = widen(keys[b * stride]);
-                    return descending ? before(y, x) : before(x, y);
-                  });
-                  for (size_t v = 0; v < bytes.size(); ++v)
-                    for (int64_t k = 0; k < extent; ++k)
-                      std::memcpy(p.results[v] + (base + k * stride) * bytes[v],
-                                  p.operands[v] + (base + order[static_cast<size_t>(k)] * stride) * bytes[v],
-                                  static_cast<size_t>(bytes[v]));
-                }
-            },
-            0};
+    Sort<Wide<T>> sort(graph, node, rows_of<T>());
+    int64_t workspace = sort.workspace();
+    return {std::move(sort), workspace};
   });
 }
 

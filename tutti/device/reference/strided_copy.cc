@@ -9,6 +9,10 @@ namespace {
 
 template <class T>
 void copy_row(const std::byte* from, std::byte* to, int64_t count, int64_t from_step, int64_t to_step) {
+  if (from_step == sizeof(T) && to_step == sizeof(T)) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+    return;
+  }
   for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) {
     T element;
     std::memcpy(&element, from, sizeof(T));
@@ -16,15 +20,24 @@ void copy_row(const std::byte* from, std::byte* to, int64_t count, int64_t from_
   }
 }
 
+StridedCopy::Row copy_row_of(int64_t element_bytes) {
+  switch (element_bytes) {
+    case 1: return copy_row<uint8_t>;
+    case 2: return copy_row<uint16_t>;
+    case 4: return copy_row<uint32_t>;
+    default: return copy_row<uint64_t>;
+  }
+}
+
 }  // namespace
 
-StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides)
-    : element_bytes_(element_bytes) {
-  for (size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] == 0) empty_ = true;
+StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides, Row row)
+    : row_(row != nullptr ? row : copy_row_of(element_bytes)) {
+  for (int64_t extent : extents) empty_ |= extent == 0;
+  for (size_t i = 0; i < extents.size() && !empty_; ++i) {
     if (extents[i] == 1) continue;
     Axis axis{extents[i], from_strides[i] * element_bytes, to_strides[i] * element_bytes};
-    if (!axes_.empty() && !empty_ && axes_.back().from == axis.from * axis.extent && axes_.back().to == axis.to * axis.extent) {
+    if (!axes_.empty() && axes_.back().from == axis.from * axis.extent && axes_.back().to == axis.to * axis.extent) {
       axis.extent *= axes_.back().extent;
       axes_.back() = axis;
     } else {
@@ -38,20 +51,9 @@ StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints&
 void StridedCopy::operator()(const std::byte* from, std::byte* to) const {
   if (empty_) return;
   const Axis& row = axes_.back();
-  const bool contiguous = row.from == element_bytes_ && row.to == element_bytes_;
   position_.assign(axes_.size(), 0);
   while (true) {
-    if (contiguous) {
-      std::memcpy(to, from, static_cast<size_t>(row.extent * element_bytes_));
-    } else if (element_bytes_ == 1) {
-      copy_row<uint8_t>(from, to, row.extent, row.from, row.to);
-    } else if (element_bytes_ == 2) {
-      copy_row<uint16_t>(from, to, row.extent, row.from, row.to);
-    } else if (element_bytes_ == 4) {
-      copy_row<uint32_t>(from, to, row.extent, row.from, row.to);
-    } else {
-      copy_row<uint64_t>(from, to, row.extent, row.from, row.to);
-    }
+    row_(from, to, row.extent, row.from, row.to);
     size_t axis = axes_.size() - 1;
     while (true) {
       if (axis == 0) return;

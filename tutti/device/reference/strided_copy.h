@@ -1,5 +1,5 @@
-// A block of elements moved between two strided layouts: what broadcast, transpose, slice, pad, concatenate, reverse and gather have in
-// common. Strides count elements; 0 repeats, negative ones walk backwards.
+// A block of elements moved between two strided layouts: what broadcast, transpose, slice, pad, concatenate, reverse, gather and scatter
+// have in common. Strides count elements; 0 repeats, negative ones walk backwards.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,20 @@ namespace tutti::reference {
 
 class StridedCopy {
  public:
-  StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides);
+  // What is done to a row of elements; steps in bytes.
+  using Row = void (*)(const std::byte* from, std::byte* to, int64_t count, int64_t from_step, int64_t to_step);
+
+  // Copies; or does `row` instead.
+  StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides, Row row = nullptr);
   void operator()(const std::byte* from, std::byte* to) const;
 
  private:
   struct Axis {
     int64_t extent, from, to;  // strides in bytes
   };
-  int64_t element_bytes_;
   bool empty_ = false;
   std::vector<Axis> axes_;  // neighbours that move as one are joined; at least one
+  Row row_;
   mutable std::vector<int64_t> position_;
 };
 

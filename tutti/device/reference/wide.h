@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <string_view>
 
 #include "tutti/base/dtype.h"
 
@@ -28,6 +30,25 @@ T narrow(Wide<T> x) {
   } else {
     return static_cast<T>(x);  // modulo 2^bits
   }
+}
+
+// Rows of a narrow type as rows of the wide one, so that loops need one instance a wide type.
+template <class W>
+struct Rows {
+  int64_t bytes;  // of a narrow element
+  void (*read)(const std::byte* from, W* to, int64_t count);
+  void (*write)(const W* from, std::byte* to, int64_t count);
+};
+
+template <class T>
+Rows<Wide<T>> rows_of() {
+  return {sizeof(T),
+          [](const std::byte* from, Wide<T>* to, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) to[i] = widen(reinterpret_cast<const T*>(from)[i]);
+          },
+          [](const Wide<T>* from, std::byte* to, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i] = narrow<T>(from[i]);
+          }};
 }
 
 // One meaning of each arithmetic op for all wide types. On bool, add is or and multiply is and.
