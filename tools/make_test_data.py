@@ -1,7 +1,7 @@
 """Runs the generators of test data: make_test_data.py OUT [NAME...].
 
 Every tests/FOLDER/make_NAME.py is called with the folder OUT/FOLDER_NAME (with what it wrote there last time), two at a time. It is skipped when
-nothing changed since: the Python files of its folder, the pinned packages.
+nothing changed since: the Python and text files of its folder, the pinned packages.
 """
 
 import concurrent.futures
@@ -44,7 +44,7 @@ def make(name, script, out):
 
 def fingerprint(script):
     together = hashlib.sha256()
-    for path in (*sorted(script.parent.rglob("*.py")), *sorted((ROOT / "tools").glob("requirements*.txt"))):
+    for path in (*sorted(script.parent.rglob("*.py")), *sorted(script.parent.rglob("*.txt")), *sorted((ROOT / "tools").glob("requirements*.txt"))):
         together.update(path.read_bytes())
     return together.hexdigest()
 
