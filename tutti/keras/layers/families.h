@@ -22,6 +22,7 @@ Rows attention_layers();       // attention.cc
 Rows regularization_layers();  // regularization.cc
 Rows preprocessing_layers();   // preprocessing.cc
 Rows refused_layers();         // refused.cc
+Rows tensorflow_layers();      // tensorflow/layers.cc
 
 Rows unary_operations();      // operations/unary.cc
 Rows binary_operations();     // operations/binary.cc

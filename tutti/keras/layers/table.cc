@@ -19,6 +19,7 @@ std::span<const LayerFamily> layer_families() {
       {"Attention", attention_layers()},
       {"Regularization", regularization_layers()},
       {"Preprocessing", preprocessing_layers()},
+      {"TensorFlow functions in legacy models", tensorflow_layers(), false},
       {"Refused", refused_layers()},
   };
   return families;

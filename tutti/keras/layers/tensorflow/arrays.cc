@@ -1,0 +1,373 @@
+// Functions of the bare tf namespace that move data and make tensors, tf.linalg, and indexing.
+#include <algorithm>
+
+#include "tutti/graph/compose.h"
+#include "tutti/keras/layers/tensorflow/arguments.h"
+
+namespace tutti::keras::tf {
+
+namespace {
+
+constexpr int64_t most_parts = 4096;
+
+std::vector<Signal> signals(const std::vector<Value>& values) {
+  std::vector<Signal> out;
+  for (Value value : values) out.push_back({value, {}});
+  return out;
+}
+
+Outputs identity(Call& c) { return tensor(c); }
+
+// Tensors to be joined have one rank.
+Outputs concat(Call& c) {
+  std::vector<Value> parts = tensors(c);
+  return concatenate(parts, axis(c, parts[0].rank(), "axis"));
+}
+Outputs stack_values(Call& c) {
+  std::vector<Value> parts = tensors(c);
+  return stack(parts, axis(c, parts[0].rank() + 1, "axis", 0));
+}
+Outputs unstack(Call& c) {
+  Value x = tensor(c);
+  int64_t along = axis(c, x.rank(), "axis", 0);
+  if (x.extent(along) > most_parts) c.config.unsupported("{} parts, more than {}", x.extent(along), most_parts);
+  std::vector<Value> parts;
+  for (int64_t i = 0; i < x.extent(along); ++i) parts.push_back(index_axis(x, along, i));
+  return signals(parts);
+}
+// value, num_or_size_splits, axis
+Outputs split_value(Call& c) {
+  Value x = tensor(c);
+  int64_t along = axis(c, x.rank(), "axis", 0), extent = x.extent(along);
+  const Argument& given = argument(c, "num_or_size_splits");
+  Ints sizes = integers(c, given);
+  if (given.kind == Argument::Kind::constant) {
+    int64_t count = sizes.at(0);
+    if (count < 1 || count > most_parts || extent % count != 0) c.config.invalid("{} elements are not split in {}", extent, count);
+    sizes.assign(static_cast<size_t>(count), extent / count);
+  }
+  int64_t known = 0, open = 0;
+  for (int64_t size : sizes) {
+    if (size < -1 || size > extent) c.config.invalid("cannot split {} elements in {}", extent, to_string(sizes));
+    (size < 0 ? open : known) += size < 0 ? 1 : size;
+  }
+  if (open > 1 || (open == 0 ? known != extent : known > extent))
+    c.config.invalid("cannot split {} elements in {}", extent, to_string(sizes));
+  for (int64_t& size : sizes)
+    if (size < 0) size = extent - known;
+  return signals(split(x, along, sizes));
+}
+
+Outputs reshape_tensor(Call& c) {
+  Value x = tensor(c);
+  Ints to = integers(c, argument(c, "shape"));
+  Ints known;
+  for (int64_t extent : to)
+    if (extent != -1) known.push_back(extent);
+  int64_t elements = Shape(known).elements();
+  for (int64_t& extent : to)
+    if (extent == -1) extent = elements == 0 ? 0 : x.shape().elements() / elements;
+  return reshape(x, to);
+}
+
+Outputs transpose_axes(Call& c) {
+  Value x = tensor(c);
+  Ints order = all_axes(x);
+  std::reverse(order.begin(), order.end());
+  if (const Argument* given = find(c, "perm")) order = integers(c, *given);
+  return transpose(x, order);
+}
+Outputs matrix_transpose(Call& c) { return swapaxes(tensor(c), -1, -2); }
+
+Outputs expand(Call& c) {
+  Value x = tensor(c);
+  return expand_dims(x, {axis(c, x.rank() + 1, "axis")});
+}
+Outputs squeeze_axes(Call& c) {
+  Value x = tensor(c);
+  const Argument* given = find(c, "axis");
+  // An empty list stands for every axis of one element.
+  if (given == nullptr || (given->kind == Argument::Kind::list && given->items.empty())) return squeeze(x);
+  return squeeze(x, axes(c, x));
+}
+
+Outputs tile_tensor(Call& c) {
+  Value x = tensor(c);
+  Ints times = integers(c, argument(c, "multiples"));
+  bool fits = static_cast<int64_t>(times.size()) == x.rank() && std::all_of(times.begin(), times.end(), [](int64_t n) { return n >= 0; });
+  if (!fits) c.config.invalid("'multiples' has one count an axis; got {}", to_string(times));
+  return tile(x, times);
+}
+Outputs repeat_elements(Call& c) {
+  Value x = tensor(c);
+  if (find(c, "axis") == nullptr) x = flatten(x);
+  int64_t times = integer(c, "repeats");
+  if (times < 0) c.config.invalid("'repeats' is not negative; got {}", times);
+  return repeat(x, times, axis(c, x.rank(), "axis", 0));
+}
+Outputs reverse_axes(Call& c) {
+  Value x = tensor(c);
+  return flip(x, axes(c, x));
+}
+Outputs roll_axes(Call& c) {
+  Value x = tensor(c);
+  Ints shifts = integers(c, argument(c, "shift")), along = integers(c, argument(c, "axis"));
+  if (shifts.size() != along.size()) c.config.invalid("'shift' and 'axis' differ in number");
+  for (size_t i = 0; i < along.size(); ++i) {
+    if (along[i] < -x.rank() || along[i] >= x.rank()) c.config.invalid("'axis' is {}, outside of rank {}", along[i], x.rank());
+    x = roll(x, shifts[i], along[i]);
+  }
+  return x;
+}
+
+// tensor, paddings, mode, constant_values
+Outputs pad_tensor(Call& c) {
+  Value x = tensor(c);
+  const Argument& paddings = argument(c, "paddings");
+  Ints low, high;
+  for (const Argument& each : paddings.items) {
+    Ints sides = integers(c, each);
+    if (sides.size() != 2) c.config.invalid("'paddings' has two counts an axis");
+    low.push_back(sides[0]);
+    high.push_back(sides[1]);
+  }
+  bool fits = static_cast<int64_t>(low.size()) == x.rank() && std::all_of(low.begin(), low.end(), [](int64_t n) { return n >= 0; }) &&
+              std::all_of(high.begin(), high.end(), [](int64_t n) { return n >= 0; });
+  if (!fits) c.config.invalid("'paddings' has two counts an axis, not negative");
+  std::string mode = text(c, "mode", "CONSTANT");
+  std::transform(mode.begin(), mode.end(), mode.begin(), [](char letter) { return static_cast<char>(std::tolower(letter)); });
+  if (mode == "constant") return pad(x, PadMode::constant, low, high, number(c, "constant_values", 0));
+  if (mode == "reflect") return pad(x, PadMode::reflect, low, high);
+  if (mode == "symmetric") return pad(x, PadMode::symmetric, low, high);
+  c.config.invalid("'mode' is constant, reflect or symmetric; got '{}'", mode);
+}
+
+Outputs broadcast_tensor(Call& c) {
+  Value x = tensor(c);
+  Ints to = integers(c, argument(c, "shape"));
+  for (size_t i = 0; i < to.size(); ++i) {
+    auto from = static_cast<int64_t>(i) + x.rank() - static_cast<int64_t>(to.size());
+    if (to[i] == -1 && from >= 0) to[i] = x.extent(from);
+  }
+  return broadcast_to(x, to);
+}
+
+// params, indices, axis, batch_dims
+Outputs gather_along(Call& c) {
+  Value x = tensor(c);
+  if (integer(c, "batch_dims", 0) != 0) c.config.unsupported("tf.gather with batch_dims");
+  return take(x, tensor(c, "indices"), axis(c, x.rank(), "axis", 0));
+}
+Outputs embedding_lookup(Call& c) { return take(tensor(c), tensor(c, "ids"), 0); }
+
+Outputs where_function(Call& c) {
+  if (find(c, "x") == nullptr || find(c, "y") == nullptr)
+    c.config.unsupported("tf.where without x and y, whose result depends on the data");
+  const Argument &x = argument(c, "x"), &y = argument(c, "y");
+  bool plain = x.tensors().empty();
+  Value known = tensor(c, plain ? y : x), other = tensor(c, plain ? x : y, known.dtype());
+  return where(tensor(c), plain ? other : known, plain ? known : other);
+}
+
+Outputs cast_tensor(Call& c) { return convert(tensor(c), dtype(c, "dtype")); }
+Outputs zeros_like(Call& c) {
+  Value x = tensor(c);
+  return full(c.graph, {dtype(c, "dtype", x.dtype()), x.shape()}, 0);
+}
+Outputs ones_like(Call& c) {
+  Value x = tensor(c);
+  return full(c.graph, {dtype(c, "dtype", x.dtype()), x.shape()}, 1);
+}
+Outputs zeros(Call& c) { return full(c.graph, {dtype(c, "dtype", DType::f32), integers(c, argument(c))}, 0); }
+Outputs ones(Call& c) { return full(c.graph, {dtype(c, "dtype", DType::f32), integers(c, argument(c))}, 1); }
+Outputs fill(Call& c) {
+  Value value = tensor(c, "value");
+  return broadcast_to(value, integers(c, argument(c)));
+}
+// Extents are known while the graph is made, so a shape is a constant.
+Outputs shape(Call& c) {
+  Value x = tensor(c);
+  const Ints& extents = x.shape().extents();
+  return convert(constant<int64_t>(c.graph, {x.rank()}, extents), dtype(c, "out_type", DType::i32));
+}
+Outputs size(Call& c) { return convert(constant<int64_t>(c.graph, {}, {tensor(c).shape().elements()}), dtype(c, "out_type", DType::i32)); }
+Outputs rank(Call& c) { return constant<int32_t>(c.graph, {}, {static_cast<int32_t>(tensor(c).rank())}); }
+
+// indices, depth, on_value, off_value, axis, dtype
+Outputs one_hot_function(Call& c) {
+  Value indices = tensor(c);
+  int64_t depth = integer(c, "depth"), along = axis(c, indices.rank() + 1, "axis", -1);
+  if (depth < 0) c.config.invalid("'depth' is not negative; got {}", depth);
+  Value hot = one_hot(indices, depth, dtype(c, "dtype", DType::f32), along);
+  double on = number(c, "on_value", 1), off = number(c, "off_value", 0);
+  return on == 1 && off == 0 ? hot : hot * (on - off) + off;
+}
+
+// lengths, maxlen, dtype -> [..., maxlen]
+Outputs sequence_mask(Call& c) {
+  Value lengths = tensor(c);
+  if (find(c, "maxlen") == nullptr) c.config.unsupported("tf.sequence_mask without maxlen, whose shape depends on the data");
+  Ints extents = lengths.shape().extents();
+  extents.push_back(integer(c, "maxlen"));
+  Value steps = iota(c.graph, {lengths.dtype(), extents}, -1);
+  return convert(compare(steps, expand_dims(lengths, {-1}), Direction::LT), dtype(c, "dtype", DType::boolean));
+}
+
+// a, b, transpose_a, transpose_b, adjoint_a, adjoint_b
+Outputs matrix_product(Call& c) {
+  auto [a, b] = pair(c, "b");
+  if (a.rank() < 2 || b.rank() < 2) c.config.invalid("takes matrices; got {} and {}", to_string(a.shape()), to_string(b.shape()));
+  if (flag(c, "transpose_a", false) || flag(c, "adjoint_a", false)) a = swapaxes(a, -1, -2);
+  if (flag(c, "transpose_b", false) || flag(c, "adjoint_b", false)) b = swapaxes(b, -1, -2);
+  return matmul(a, b);
+}
+Outputs matrix_vector(Call& c) {
+  auto [a, b] = pair(c, "b");
+  if (flag(c, "transpose_a", false)) a = swapaxes(a, -1, -2);
+  return squeeze(matmul(a, expand_dims(b, {-1})), {-1});
+}
+// a, b, axes
+Outputs tensordot(Call& c) {
+  auto [a, b] = pair(c, "b");
+  const Argument& given = argument(c, "axes");
+  Ints left, right;
+  if (given.kind == Argument::Kind::constant) {
+    int64_t count = integers(c, given)[0];
+    if (count < 0 || count > std::min(a.rank(), b.rank())) c.config.invalid("'axes' is {}, more than the ranks", count);
+    for (int64_t i = 0; i < count; ++i) {
+      left.push_back(a.rank() - count + i);
+      right.push_back(i);
+    }
+  } else {
+    if (given.items.size() != 2) c.config.invalid("'axes' has two lists");
+    left = integers(c, given.items[0]);
+    right = integers(c, given.items[1]);
+  }
+  for (auto [list, x] : {std::pair{&left, a}, std::pair{&right, b}})
+    for (int64_t& each : *list) {
+      if (each < -x.rank() || each >= x.rank()) c.config.invalid("'axes' names {}, outside of rank {}", each, x.rank());
+      if (each < 0) each += x.rank();
+    }
+  return dot_general(a, b, {{}, {}, left, right});
+}
+// input, num_lower, num_upper: what is near the diagonal; -1 is any distance
+Outputs band_part(Call& c) {
+  Value x = tensor(c);
+  if (x.rank() < 2) c.config.invalid("takes matrices; got {}", to_string(x.shape()));
+  Type square{DType::i64, {x.extent(-2), x.extent(-1)}};
+  Value distance = iota(c.graph, square, 0) - iota(c.graph, square, 1);
+  int64_t lower = integer(c, "num_lower"), upper = integer(c, "num_upper");
+  Value kept = full(c.graph, {DType::boolean, square.shape}, 1);
+  if (lower >= 0) kept = logical_and(kept, compare(distance, static_cast<double>(lower), Direction::LE));
+  if (upper >= 0) kept = logical_and(kept, compare(distance, -static_cast<double>(upper), Direction::GE));
+  return select(kept, x, full_like(x, 0));
+}
+
+Outputs sort_values(Call& c) {
+  Value x = tensor(c);
+  return sort({x}, axis(c, x.rank(), "axis", -1), text(c, "direction", "ASCENDING") == "DESCENDING")[0];
+}
+Outputs argsort_values(Call& c) {
+  Value x = tensor(c);
+  return argsort(x, axis(c, x.rank(), "axis", -1), text(c, "direction", "ASCENDING") == "DESCENDING");
+}
+
+std::optional<int64_t> bound(Call& c, const Argument& range, const char* name) {
+  for (size_t i = 0; i < range.keys.size(); ++i)
+    if (range.keys[i] == name && !range.items[i].is_null()) {
+      Ints found = integers(c, range.items[i]);
+      if (found.size() != 1) c.config.invalid("'{}' of a slice is one integer", name);
+      return found[0];
+    }
+  return {};
+}
+
+bool is_ellipsis(const Argument& index) { return index.kind == Argument::Kind::constant && index.constant == Json("Ellipsis"); }
+bool is_new_axis(const Argument& index) { return index.is_null(); }
+
+// x[slice_spec]: integers, slices, "Ellipsis", null for a new axis, or a tensor of one index.
+Outputs get_item(Call& c) {
+  Value x = tensor(c);
+  const Argument* spec = nullptr;
+  for (const auto& [name, value] : c.arguments.named)
+    if (name == "slice_spec") spec = &value;
+  if (spec == nullptr) c.config.invalid("slice_spec is missing");
+  std::vector<Argument> indices = spec->kind == Argument::Kind::list ? spec->items : std::vector<Argument>{*spec};
+  int64_t used = 0, at = 0;
+  for (const Argument& index : indices) used += is_ellipsis(index) || is_new_axis(index) ? 0 : 1;
+  if (used > x.rank()) c.config.invalid("{} indices for {}", used, to_string(x.shape()));
+  bool ellipsis = false;
+  for (const Argument& index : indices) {
+    if (is_ellipsis(index)) {
+      if (ellipsis) c.config.invalid("two ellipses");
+      ellipsis = true;
+      // Everything that the other indices leave.
+      int64_t behind = 0;
+      for (const Argument* rest = &index + 1; rest != indices.data() + indices.size(); ++rest) behind += is_new_axis(*rest) ? 0 : 1;
+      at = x.rank() - behind;
+    } else if (is_new_axis(index)) {
+      x = expand_dims(x, {at++});
+    } else if (index.kind == Argument::Kind::object) {
+      x = slice_axis(x, at++, bound(c, index, "start"), bound(c, index, "stop"), bound(c, index, "step").value_or(1));
+    } else if (index.kind == Argument::Kind::tensor && !constant_integers(index.tensor.value)) {
+      Value position = index.tensor.value;
+      if (position.rank() != 0) c.config.unsupported("an array of indices");
+      x = take(x, position, at);
+    } else {
+      Ints position = integers(c, index);
+      if (position.size() != 1) c.config.unsupported("a list of indices");
+      x = index_axis(x, at, position[0]);
+    }
+  }
+  return x;
+}
+
+const Function functions[] = {
+    {"__operators__.getitem", get_item},
+    {"argsort", argsort_values},
+    {"broadcast_to", broadcast_tensor},
+    {"cast", cast_tensor},
+    {"concat", concat},
+    {"convert_to_tensor", identity},
+    {"ensure_shape", identity},
+    {"expand_dims", expand},
+    {"fill", fill},
+    {"gather", gather_along},
+    {"grad_pass_through", identity},
+    {"identity", identity},
+    {"linalg.band_part", band_part},
+    {"linalg.matmul", matrix_product},
+    {"linalg.matrix_transpose", matrix_transpose},
+    {"linalg.matvec", matrix_vector},
+    {"nn.embedding_lookup", embedding_lookup},
+    {"one_hot", one_hot_function},
+    {"ones", ones},
+    {"ones_like", ones_like},
+    {"pad", pad_tensor},
+    {"rank", rank},
+    {"repeat", repeat_elements},
+    {"reshape", reshape_tensor},
+    {"reverse", reverse_axes},
+    {"roll", roll_axes},
+    {"sequence_mask", sequence_mask},
+    {"shape", shape},
+    {"size", size},
+    {"sort", sort_values},
+    {"split", split_value},
+    {"squeeze", squeeze_axes},
+    {"stack", stack_values},
+    {"stop_gradient", identity},
+    {"tensordot", tensordot},
+    {"tile", tile_tensor},
+    {"transpose", transpose_axes},
+    {"unstack", unstack},
+    {"where", where_function},
+    {"zeros", zeros},
+    {"zeros_like", zeros_like},
+};
+
+}  // namespace
+
+std::span<const Function> array_functions() { return functions; }
+
+}  // namespace tutti::keras::tf

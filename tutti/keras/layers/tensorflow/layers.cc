@@ -1,0 +1,46 @@
+// Legacy layers that call a TensorFlow function: TFOpLambda and SlicingOpLambda.
+#include "tutti/base/error.h"
+#include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/tensorflow/arguments.h"
+
+namespace tutti::keras {
+
+namespace {
+
+std::vector<tf::Function> all_functions() {
+  std::vector<tf::Function> out;
+  for (auto functions : {tf::math_functions(), tf::array_functions(), tf::nn_functions()})
+    out.insert(out.end(), functions.begin(), functions.end());
+  return out;
+}
+
+Outputs call_function(Call& c) {
+  static const std::vector<tf::Function> functions = all_functions();
+  std::string given = c.config.text("function"), name = given;
+  if (name.starts_with("compat.v1.")) name = name.substr(10);
+  std::vector<std::string> known;
+  for (const auto& function : functions) {
+    if (function.name == name) return function.run(c);
+    known.emplace_back(function.name);
+  }
+  c.config.unsupported("TensorFlow's tf.{} is not read{}; hint: rebuild the model with Keras layers in its place", given,
+                       did_you_mean(name, known));
+}
+
+constexpr std::string_view no_code = "its meaning is TensorFlow code; rebuild the model with Keras layers in its place";
+
+const LayerRow rows[] = {
+    {"TFOpLambda", call_function, Masking::drop, "function",
+     "legacy files: the common functions of tf, tf.math, tf.nn, tf.linalg and tf.image"},
+    {"SlicingOpLambda", call_function, Masking::drop, "function", "legacy files: indexing of tensors"},
+    {"TensorFlowOpLayer", nullptr, Masking::drop, "*", no_code},
+    {"ClassMethod", nullptr, Masking::drop, "*", no_code},
+    {"InstanceMethod", nullptr, Masking::drop, "*", no_code},
+    {"InstanceProperty", nullptr, Masking::drop, "*", no_code},
+};
+
+}  // namespace
+
+Rows tensorflow_layers() { return rows; }
+
+}  // namespace tutti::keras
