@@ -127,7 +127,7 @@ Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   const auto* member = zip.find("model.weights.h5");
   if (member == nullptr) fail<InvalidModel>("keras", "the archive has no model.weights.h5");
   auto weights = std::make_shared<Hdf5File>(zip.open(*member));
-  bind_by_path(model, *weights);
+  if (model.problems_.empty()) bind_by_path(model, *weights);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     for (size_t i = 0; weights->kind(fmt::format("optimizer/vars/{}", i)) == Hdf5File::Kind::dataset; ++i)
@@ -149,7 +149,7 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   std::string training = attribute("training_config");
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
                             training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"));
-  bind_by_order(model, *weights);
+  if (model.problems_.empty()) bind_by_order(model, *weights);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     if (weights->kind("optimizer_weights") != Hdf5File::Kind::group) return out;

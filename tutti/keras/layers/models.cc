@@ -1,6 +1,8 @@
 // Models as layers: Sequential and, in functional.cc, Functional, nested to any depth.
 #include "tutti/keras/layers/models.h"
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/keras/layers/families.h"
 
@@ -33,7 +35,10 @@ Signal adjust_input(const Config& config, Signal given, const ModelInput& expect
 
 void report_problem(Lowering& lowering, const Error& error) {
   if (lowering.problems == nullptr) throw;
-  if (dynamic_cast<const Reported*>(&error) == nullptr) lowering.problems->push_back(error.what());
+  if (dynamic_cast<const Reported*>(&error) != nullptr) return;
+  // A layer that is called several times has its problem once.
+  auto& known = *lowering.problems;
+  if (std::find(known.begin(), known.end(), error.what()) == known.end()) known.push_back(error.what());
 }
 
 Value placeholder(Lowering& lowering, const Json& shape, DType dtype) {
