@@ -96,6 +96,9 @@ class Call {
   Outputs child(const std::string& key, const std::string& name, const Json& config, std::vector<Signal> inputs,
                 Outputs (*function)(Call&));
 
+  // The layer's file among the archive's assets; nullptr when there is none.
+  const std::string* asset(const std::string& name) const;
+
   Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope);
   Scope& scope() { return scope_; }
 

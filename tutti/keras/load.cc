@@ -11,6 +11,7 @@ namespace tutti::keras {
 namespace {
 
 constexpr uint64_t max_config_bytes = 64 << 20;
+constexpr uint64_t max_asset_bytes = 16 << 20;
 
 std::string read_text(const ByteSource& source, uint64_t limit) {
   auto bytes = read_all(source, limit);
@@ -22,6 +23,19 @@ std::string member_text(const ZipReader& zip, const char* name) {
   if (member == nullptr) fail<InvalidModel>("keras", "the archive has no {}: not a .keras file", name);
   if (member->size > max_config_bytes) fail<InvalidModel>("keras", "{} has {} bytes, more than {}", name, member->size, max_config_bytes);
   return read_text(*zip.open(*member), max_config_bytes);
+}
+
+// Vocabularies, the only assets that layers have.
+std::map<std::string, std::string> read_assets(const ZipReader& zip) {
+  std::map<std::string, std::string> out;
+  uint64_t left = max_asset_bytes;
+  for (const auto& member : zip.members()) {
+    if (!member.name.starts_with("assets/") || !member.name.ends_with("/vocabulary.txt")) continue;
+    if (member.size > left) fail<InvalidModel>("keras", "the archive's vocabularies have more than {} bytes", max_asset_bytes);
+    out[member.name.substr(7)] = read_text(*zip.open(member), left);
+    left -= member.size;
+  }
+  return out;
 }
 
 Json parse_config(const std::string& text, const char* what) {
@@ -58,19 +72,26 @@ void bind_scope(Scope& scope, const std::string& path, const Hdf5File& file, std
     if (stored > declared)
       problems.push_back(fmt::format("[keras] layer '{}' has {} variables in the file, expected {}", scope.path(), stored, declared));
   }
-  for (size_t i = 0; i < declared; ++i) bind_variable(*scope.variables()[i], file, vars + "/" + std::to_string(i), problems);
+  for (size_t i = 0; i < declared; ++i) {
+    Variable& variable = *scope.variables()[i];
+    // By number; a few layers write by name.
+    std::string named = vars + "/" + variable.name;
+    bool has_name = file.kind(named) == Hdf5File::Kind::dataset;
+    bind_variable(variable, file, has_name ? named : vars + "/" + std::to_string(i), problems);
+  }
   for (const auto& child : scope.children()) bind_scope(*child, path + child->key() + "/", file, problems);
 }
 
 }  // namespace
 
-Model ModelReader::from_config(Json config, Json compile_config, std::string keras_version) {
+Model ModelReader::from_config(Json config, Json compile_config, std::string keras_version, FileFacts file) {
   if (!config.is_object()) fail<InvalidModel>("keras", "the config is an object; got {}", config.kind());
   Model model;
   model.config_ = std::move(config);
   model.compile_config_ = std::move(compile_config);
   model.keras_version_ = std::move(keras_version);
-  model.keras_major_ = major_version(model.keras_version_);
+  model.file_ = std::move(file);
+  model.file_.keras_major = major_version(model.keras_version_);
   auto found = resolve(model.config_);
   bool is_model = found.row->name == "Sequential" || found.row->name == "Functional" || found.row->name == "Model";
   const Json* inner = model.config_.find("config");
@@ -123,7 +144,7 @@ Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   const Json* version = metadata.is_object() ? metadata.find("keras_version") : nullptr;
   const Json* compiled = config.is_object() ? config.find("compile_config") : nullptr;
   Model model = from_config(config, compiled != nullptr ? *compiled : Json(),
-                            version != nullptr && version->is_string() ? version->as_string() : "3");
+                            version != nullptr && version->is_string() ? version->as_string() : "3", {.assets = read_assets(zip)});
   const auto* member = zip.find("model.weights.h5");
   if (member == nullptr) fail<InvalidModel>("keras", "the archive has no model.weights.h5");
   auto weights = std::make_shared<Hdf5File>(zip.open(*member));
@@ -148,7 +169,8 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   };
   std::string training = attribute("training_config");
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
-                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"));
+                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"),
+                            {.lora_is_merged = false});
   if (model.problems_.empty()) bind_by_order(model, *weights);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;

@@ -13,7 +13,7 @@ class ModelReader {
   static Model read_hdf5(std::shared_ptr<const ByteSource> file);     // .h5, .hdf5
 
   // Sets what the config says and declares variables.
-  static Model from_config(Json config, Json compile_config, std::string keras_version);
+  static Model from_config(Json config, Json compile_config, std::string keras_version, FileFacts file = {});
 
  private:
   static void bind_by_path(Model& model, const Hdf5File& weights);

@@ -235,6 +235,11 @@ Value Call::weight(const std::string& name, Shape shape, const WeightOptions& op
   return options.raw ? value : cast(value);
 }
 
+const std::string* Call::asset(const std::string& name) const {
+  auto found = lowering.file.assets.find(scope_.keys() + "/" + name);
+  return found == lowering.file.assets.end() ? nullptr : &found->second;
+}
+
 namespace {
 Arguments as_arguments(std::vector<Signal> inputs) {
   Arguments out;

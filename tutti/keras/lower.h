@@ -22,12 +22,21 @@ class Reported : public Error {
   using Error::Error;
 };
 
+// What layers have to know of the file they come from.
+struct FileFacts {
+  int keras_major = 3;         // 2 (tf.keras, tf-keras) or 3
+  bool lora_is_merged = true;  // as .keras files are written; .h5 files keep its factors
+  // Files of a .keras archive by their path under assets/: "layers/integer_lookup/vocabulary.txt".
+  std::map<std::string, std::string> assets = {};
+};
+
 class Lowering {
  public:
-  Lowering(Graph& graph_, int keras_major_) : graph(graph_), keras_major(keras_major_) {}
+  Lowering(Graph& graph_, const FileFacts& file_) : graph(graph_), file(file_), keras_major(file_.keras_major) {}
 
   Graph& graph;
-  const int keras_major;  // of the file: 2 (tf.keras, tf-keras) or 3
+  const FileFacts& file;
+  const int keras_major;
   // When set, models go on after a layer that fails and put every problem here; lowering then ends with Reported.
   std::vector<std::string>* problems = nullptr;
   std::vector<LayerTrace>* trace = nullptr;

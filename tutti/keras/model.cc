@@ -76,7 +76,7 @@ Graph Model::walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers
 
 void Model::lower_types(Graph& graph, const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
                         std::vector<std::string>* problems) const {
-  Lowering lowering(graph, keras_major_);
+  Lowering lowering(graph, file_);
   lowering.problems = problems;
   lowering.trace = options.trace;
   lowering.batch = options.batch;

@@ -54,7 +54,7 @@ class Model {
 
   Json config_, compile_config_;
   std::string keras_version_;
-  int keras_major_ = 3;
+  FileFacts file_;
   int64_t probe_extent_ = 1;
   std::vector<ModelInput> inputs_;
   std::vector<std::string> output_names_;

@@ -13,7 +13,7 @@ std::string join(const std::string& a, const std::string& b) { return a.empty() 
 Scope& Scope::child(const std::string& key, const std::string& name) {
   for (auto& child : children_)
     if (child->key_ == key) return *child;
-  children_.push_back(std::make_unique<Scope>(join(path_, name), key));
+  children_.push_back(std::make_unique<Scope>(join(path_, name), key, join(keys_, key)));
   return *children_.back();
 }
 

@@ -21,7 +21,8 @@ struct Variable {
 
 class Scope {
  public:
-  explicit Scope(std::string path = "", std::string key = "") : path_(std::move(path)), key_(std::move(key)) {}
+  explicit Scope(std::string path = "", std::string key = "", std::string keys = "")
+      : path_(std::move(path)), key_(std::move(key)), keys_(std::move(keys)) {}
 
   // Finds or makes the child kept under `key` in Keras 3 files ("layers/dense_1", "cell"); `name` is for people.
   Scope& child(const std::string& key, const std::string& name);
@@ -31,6 +32,7 @@ class Scope {
 
   const std::string& path() const { return path_; }
   const std::string& key() const { return key_; }
+  const std::string& keys() const { return keys_; }  // from the model down: "layers/functional_1/layers/dense"
   bool trainable() const { return trainable_; }
   std::vector<std::unique_ptr<Variable>>& variables() { return variables_; }
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
@@ -41,7 +43,7 @@ class Scope {
 
  private:
   void collect(std::vector<std::pair<Variable*, bool>>& out, bool trainable) const;
-  std::string path_, key_;
+  std::string path_, key_, keys_;
   bool trainable_ = true;
   std::vector<std::unique_ptr<Variable>> variables_;
   std::vector<std::unique_ptr<Scope>> children_;

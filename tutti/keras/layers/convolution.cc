@@ -2,6 +2,7 @@
 #include "tutti/base/error.h"
 #include "tutti/keras/activations.h"
 #include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/lora.h"
 #include "tutti/keras/layers/windows.h"
 
 namespace tutti::keras {
@@ -38,8 +39,11 @@ void refuse_groups(const Config& config) {
   if (config.integer("groups", 1) != 1) config.unsupported("groups = {} has no meaning here", config.integer("groups"));
 }
 
-Outputs finish(Call& c, Value y, int64_t filters) {
-  if (c.config.flag("use_bias", true)) y = y + per_channel(c.weight("bias", {filters}), y, c.config.channels_first());
+// Absent when the layer has none.
+Value read_bias(Call& c, int64_t filters) { return c.config.flag("use_bias", true) ? c.weight("bias", {filters}) : Value{}; }
+
+Outputs finish(Call& c, Value y, Value bias) {
+  if (bias) y = y + per_channel(bias, y, c.config.channels_first());
   return activate(c, c.config.get("activation"), y);
 }
 
@@ -49,8 +53,9 @@ Outputs conv(Call& c) {
   int64_t filters = count(c.config, "filters"), groups = c.config.integer("groups", 1), depth = channels(c.config, x);
   if (groups < 1 || depth % groups != 0 || filters % groups != 0)
     c.config.invalid("{} input channels and {} filters are multiples of groups; got {}", depth, filters, groups);
-  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth / groups, filters));
-  return finish(c, convolve(x, kernel, read_windows(c.config, spatial)), filters);
+  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth / groups, filters), {.trainable = !has_lora(c)});
+  Value bias = read_bias(c, filters);
+  return finish(c, convolve(x, with_lora(c, kernel), read_windows(c.config, spatial)), bias);
 }
 
 template <int64_t spatial>
@@ -60,7 +65,7 @@ Outputs conv_transpose(Call& c) {
   int64_t filters = count(c.config, "filters");
   Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, filters, channels(c.config, x)));
   Ints output_padding = c.config.ints("output_padding", spatial, {});
-  return finish(c, convolve_transposed(x, kernel, read_windows(c.config, spatial), output_padding), filters);
+  return finish(c, convolve_transposed(x, kernel, read_windows(c.config, spatial), output_padding), read_bias(c, filters));
 }
 
 template <int64_t spatial>
@@ -69,7 +74,8 @@ Outputs depthwise_conv(Call& c) {
   Value x = image(c, spatial);
   int64_t depth = channels(c.config, x), multiplier = count(c.config, "depth_multiplier");
   Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth, multiplier));
-  return finish(c, convolve_depthwise(x, kernel, read_windows(c.config, spatial)), Shape({depth, multiplier}).elements());
+  Value bias = read_bias(c, Shape({depth, multiplier}).elements());
+  return finish(c, convolve_depthwise(x, kernel, read_windows(c.config, spatial)), bias);
 }
 
 template <int64_t spatial>
@@ -83,7 +89,8 @@ Outputs separable_conv(Call& c) {
   mixing.push_back(filters);
   Value pointwise = c.weight("pointwise_kernel", mixing);
   Value y = convolve_depthwise(x, depthwise, read_windows(c.config, spatial));
-  return finish(c, convolve(y, pointwise, {.strides = Ints(spatial, 1), .channels_first = c.config.channels_first()}), filters);
+  return finish(c, convolve(y, pointwise, {.strides = Ints(spatial, 1), .channels_first = c.config.channels_first()}),
+                read_bias(c, filters));
 }
 
 // tf-keras writes "groups" for all of them.

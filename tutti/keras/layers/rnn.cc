@@ -56,7 +56,7 @@ Loop run_loop(Call& cell, const CellRun& run, Values carries, Value mask, const 
   Values slices{run.projected};
   if (mask) slices.push_back(mask);
   auto step = [&](Graph& body, Values carry, const Values& slice, const Values& weights) {
-    Lowering lowering(body, cell.lowering.keras_major);
+    Lowering lowering(body, cell.lowering.file);
     Call inside(cell.config, no_arguments, cell.policy, true, lowering, cell.scope());
     ScanStep next{run.step(inside, slice[0], {carry.begin(), carry.begin() + static_cast<std::ptrdiff_t>(states)}, weights), {}};
     if (!body.parameters(Graph::Role::weight).empty())
