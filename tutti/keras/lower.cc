@@ -83,6 +83,13 @@ std::string to_snake_case(std::string_view class_name) {
   return out;
 }
 
+bool is_operation(const Json& layer) {
+  const std::string& module = text_or_empty(layer, "module");
+  for (std::string_view prefix : {"keras.src.ops", "keras.ops", "keras.src.backend", "keras.src.activations", "keras.src.quantizers"})
+    if (module.starts_with(prefix)) return true;
+  return false;
+}
+
 FoundRow resolve(const Json& layer) {
   if (!layer.is_object() || text_or_empty(layer, "class_name").empty())
     fail<InvalidModel>("keras", "a layer is an object with a class_name; got {}", escape(layer.dump(), 80));
@@ -96,7 +103,7 @@ FoundRow resolve(const Json& layer) {
         "keras",
         "layer '{}': class '{}' is a custom object, whose code is not in the file; hint: rebuild it from Keras's own layers and operations",
         name, registered.empty() ? class_name : registered);
-  bool operation = module.starts_with("keras.src.ops") || module.starts_with("keras.ops") || module.starts_with("keras.src.backend");
+  bool operation = is_operation(layer);
   FoundRow found = operation ? find_operation(class_name) : find_layer(class_name);
   if (found.row == nullptr && module.empty()) found = find_operation(class_name);
   if (found.row == nullptr)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "tutti/base/error.h"
 #include "tutti/keras/layer.h"
@@ -42,6 +43,8 @@ class Lowering {
   std::vector<LayerTrace>* trace = nullptr;
   // Stands for extents that only the data know, while the model is being checked.
   int64_t batch = 1, unknown_extent = 1;
+  // Values whose Keras mask a layer has taken off (MultiHeadAttention does): calls that come later see none.
+  std::set<ValueId> unmasked;
 
   // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.
   Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);
@@ -57,6 +60,8 @@ class Lowering {
   std::map<const Variable*, Value> parameters_;
 };
 
+// Whether a serialized object is an operation of keras.ops, which holds no variables and is not numbered among the layers.
+bool is_operation(const Json& layer);
 // The row for a serialized object; throws Unsupported for custom objects, refused layers and unknown names.
 FoundRow resolve(const Json& layer);
 // The name a serialized layer goes by: its own "name", else its config's.

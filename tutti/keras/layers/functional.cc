@@ -1,11 +1,11 @@
 // Functional models: layers called on each other's outputs, in the argument structures of Keras 3 files and of legacy ones. A layer that is
 // called several times shares its scope, and so its weights.
-#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "tutti/base/error.h"
+#include "tutti/keras/layers/call_order.h"
 #include "tutti/keras/layers/models.h"
 
 namespace tutti::keras {
@@ -90,39 +90,43 @@ class FunctionalModel {
  public:
   explicit FunctionalModel(Call& c) : c_(c), config_(c.config) { read_layers(); }
 
-  // Runs the calls in an order in which each finds its inputs: by counting what each still waits for.
+  // Runs the calls in Keras's order, each once those that it waits for are done.
   Outputs run() {
     feed_inputs();
-    std::map<CallId, std::vector<CallId>> waiting;
-    std::map<CallId, size_t> missing;
-    std::deque<CallId> ready;
-    for (const auto& name : order_) {
-      const LayerEntry& entry = layers_.at(name);
-      for (size_t node = 0; node < entry.calls.size(); ++node) {
+    std::vector<CallId> calls;
+    std::map<CallId, size_t> index;
+    for (const auto& name : order_)
+      for (size_t node = 0; node < layers_.at(name).calls.size(); ++node) {
         CallId call{name, node};
         if (fed_.count(call) != 0) continue;
-        size_t count = 0;
-        for (const CallId& need : needs(entry.calls[node])) {
-          if (fed_.count(need) != 0) continue;
-          auto layer = layers_.find(need.layer);
-          if (layer == layers_.end() || need.node >= layer->second.calls.size())
-            config_.invalid("layer '{}' is fed by call {} of '{}', which does not exist", name, need.node, need.layer);
-          waiting[need].push_back(call);
-          ++count;
-        }
-        missing[call] = count;
-        if (count == 0) ready.push_back(call);
+        index[call] = calls.size();
+        calls.push_back(call);
       }
+    std::vector<OrderedCall> graph = connect(calls, index);
+    std::vector<size_t> outputs, missing(calls.size());
+    for (const TensorId& id : flatten_references(config_.at("output_layers")))
+      if (auto found = index.find(id.call); found != index.end()) outputs.push_back(found->second);
+    std::vector<size_t> ranks = call_ranks(graph, outputs);
+    std::vector<std::vector<size_t>> waiting(calls.size());
+    std::set<std::pair<size_t, size_t>> ready;  // rank, call
+    for (size_t i = 0; i < calls.size(); ++i) {
+      missing[i] = graph[i].parents.size();
+      for (size_t parent : graph[i].parents) waiting[parent].push_back(i);
+      if (missing[i] == 0) ready.emplace(ranks[i], i);
     }
-    while (!ready.empty()) {
-      CallId call = ready.front();
-      ready.pop_front();
-      run_call(call);
-      missing.erase(call);
-      for (const CallId& next : waiting[call])
-        if (--missing.at(next) == 0) ready.push_back(next);
+    size_t done = 0;
+    for (; !ready.empty(); ++done) {
+      size_t call = ready.begin()->second;
+      ready.erase(ready.begin());
+      run_call(calls[call]);
+      for (size_t next : waiting[call])
+        if (--missing[next] == 0) ready.emplace(ranks[next], next);
     }
-    if (!missing.empty()) config_.invalid("the layers around '{}' feed each other in a circle", missing.begin()->first.layer);
+    if (done < calls.size()) {
+      size_t stuck = 0;
+      while (missing[stuck] == 0) ++stuck;
+      config_.invalid("the layers around '{}' feed each other in a circle", calls[stuck].layer);
+    }
     return collect_outputs();
   }
 
@@ -134,10 +138,7 @@ class FunctionalModel {
     for (const Json& layer : list.items()) {
       if (!layer.is_object()) config_.invalid("a layer is an object; got {}", escape(layer.dump(), 60));
       std::string name = layer_name(layer);
-      const Json* module = layer.find("module");
-      bool operation = module != nullptr && module->is_string() && module->as_string().starts_with("keras.src.ops");
-      // Operations hold no variables and are not numbered among the layers.
-      LayerEntry entry{&layer, operation ? "operations/" + name : keys.next(layer), {}};
+      LayerEntry entry{&layer, is_operation(layer) ? "operations/" + name : keys.next(layer), {}};
       if (const Json* nodes = layer.find("inbound_nodes")) {
         if (!nodes->is_list()) config_.invalid("'inbound_nodes' of '{}' is a list", name);
         for (const Json& node : nodes->items()) entry.calls.push_back(read_call(node));
@@ -220,11 +221,37 @@ class FunctionalModel {
     return is_reference(json) && json.size() == 3 && json[2].is_int() && layers_.count(json[0].as_string()) != 0;
   }
 
-  std::set<CallId> needs(const CallText& call) const {
-    std::set<CallId> out;
+  std::vector<OrderedCall> connect(const std::vector<CallId>& calls, const std::map<CallId, size_t>& index) const {
+    std::vector<OrderedCall> out(calls.size());
+    std::map<std::string, size_t> layer_of;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const std::string& name = calls[i].layer;
+      out[i].layer = layer_of.emplace(name, layer_of.size()).first->second;
+      for (const CallId& need : needs(layers_.at(name).calls[calls[i].node])) {
+        if (fed_.count(need) != 0) continue;
+        auto found = index.find(need);
+        if (found == index.end())
+          config_.invalid("layer '{}' is fed by call {} of '{}', which does not exist", name, need.node, need.layer);
+        out[i].parents.push_back(found->second);
+      }
+    }
+    return out;
+  }
+
+  // The calls that a call takes its tensors from, each once, in the order of its arguments.
+  std::vector<CallId> needs(const CallText& call) const {
+    std::vector<CallId> all = all_needs(call), out;
+    std::set<CallId> seen;
+    for (CallId& need : all)
+      if (seen.insert(need).second) out.push_back(std::move(need));
+    return out;
+  }
+
+  std::vector<CallId> all_needs(const CallText& call) const {
+    std::vector<CallId> out;
     if (call.legacy) {
       for (const Json* leaf : leaves(*call.args))
-        if (!is_legacy_constant(*leaf)) out.insert(read_reference(*leaf).call);
+        if (!is_legacy_constant(*leaf)) out.push_back(read_reference(*leaf).call);
     } else {
       collect_needs(*call.args, false, out, 0);
     }
@@ -232,16 +259,19 @@ class FunctionalModel {
     return out;
   }
 
-  void collect_needs(const Json& json, bool legacy, std::set<CallId>& out, int depth) const {
+  void collect_needs(const Json& json, bool legacy, std::vector<CallId>& out, int depth) const {
     if (depth > max_argument_depth) config_.invalid("arguments are nested too deep");
     if (legacy && is_legacy_tensor(json)) {
-      out.insert(read_reference(json).call);
+      out.push_back(read_reference(json).call);
     } else if (const Json* tensor = keras_tensor(json)) {
-      out.insert(read_reference(tensor->at("keras_history")).call);
+      out.push_back(read_reference(tensor->at("keras_history")).call);
     } else if (json.is_list()) {
       for (const Json& item : json.items()) collect_needs(item, legacy, out, depth + 1);
     } else if (json.is_object()) {
-      for (const auto& [key, item] : json.members()) collect_needs(item, legacy, out, depth + 1);
+      // Keras flattens dictionaries by sorted key.
+      std::map<std::string_view, const Json*> sorted;
+      for (const auto& [key, item] : json.members()) sorted.emplace(key, &item);
+      for (const auto& [key, item] : sorted) collect_needs(*item, legacy, out, depth + 1);
     }
   }
 
@@ -249,7 +279,11 @@ class FunctionalModel {
   Signal lookup(const Json& reference, const Json* tensor) {
     TensorId id = read_reference(reference);
     auto found = values_.find(id);
-    if (found != values_.end()) return found->second;
+    if (found != values_.end()) {
+      Signal signal = found->second;
+      if (c_.lowering.unmasked.count(signal.value.id()) != 0) signal.mask = {};
+      return signal;
+    }
     if (failed_.count(id.call.layer) == 0) config_.invalid("layer '{}' has no output {} of call {}", id.call.layer, id.index, id.call.node);
     const Json* shape = tensor != nullptr ? tensor->find("shape") : nullptr;
     if (shape == nullptr || !shape->is_list() || shape->size() == 0) fail<Reported>("keras", "'{}' failed", id.call.layer);

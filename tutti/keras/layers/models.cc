@@ -11,7 +11,9 @@ namespace tutti::keras {
 std::string LayerKeys::next(const Json& layer) {
   const Json* class_name = layer.find("class_name");
   std::string base = to_snake_case(class_name != nullptr && class_name->is_string() ? class_name->as_string() : "layer");
+  // Classes that are exported under another name than their own.
   if (base == "model") base = "functional";
+  if (base == "group_query_attention") base = "grouped_query_attention";
   int count = used_[base]++;
   return attribute_ + "/" + base + (count == 0 ? "" : "_" + std::to_string(count));
 }
