@@ -54,6 +54,18 @@ def layer(name, make, *shapes, dtype="float32", **options):
     return case(name, model, **options)
 
 
+def padded(*shape, value=0.0):
+    """Random series [batch, time, ...] of different lengths: what stands after each one's end, and one step in the middle, is `value`."""
+    import numpy as np
+
+    random = np.random.default_rng(sum(shape))
+    series = random.standard_normal(shape).astype("float32")
+    for row, length in zip(series, random.integers(1, shape[1], shape[0])):
+        row[length:] = value
+    series[0, shape[1] // 2] = value
+    return series
+
+
 def is_builder(model: Any) -> bool:
     """Functions build; models can be called too, but have a config."""
     return isinstance(model, Callable) and not hasattr(model, "get_config")

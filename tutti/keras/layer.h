@@ -72,8 +72,9 @@ class Call {
 
   // The tensors of the first argument, floats cast to the compute dtype as Keras casts them.
   size_t input_count() const { return inputs_.size(); }
-  Value x(size_t index = 0) const;     // throws InvalidModel when there are fewer
-  Value mask(size_t index = 0) const;  // absent where there is none; an explicit mask= argument wins
+  Value x(size_t index = 0) const;         // throws InvalidModel when there are fewer
+  Value uncast_x(size_t index = 0) const;  // as it came, for layers that Keras marks autocast = False
+  Value mask(size_t index = 0) const;      // absent where there is none; an explicit mask= argument wins
   const std::vector<Signal>& inputs() const { return inputs_; }
   // A further tensor argument ("initial_state" is find(...)->tensors()); absent where it is not given. Cast like the inputs.
   Value tensor(size_t position, std::string_view name) const;
@@ -98,6 +99,8 @@ class Call {
 
   // The layer's file among the archive's assets; nullptr when there is none.
   const std::string* asset(const std::string& name) const;
+  // Whether the layer, or a model around it, is called with training=True.
+  bool training() const;
 
   Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope);
   Scope& scope() { return scope_; }
@@ -106,6 +109,7 @@ class Call {
   Value cast(Value v) const;
   bool autocast_;
   Scope& scope_;
+  const Argument* first_ = nullptr;  // what the inputs are the tensors of
   std::vector<Signal> inputs_;
   size_t next_variable_ = 0;
 };

@@ -33,6 +33,17 @@ void check_options(const LayerRow& row, const Config& config) {
       config.unsupported("option '{}' = {} is not known here", key, escape(value.dump(), 60));
 }
 
+// Random numbers at inference: dropout and noise, and augmentation, which has a seed and no such rate.
+void check_training(const Config& config) {
+  bool has_rate = false, random = false;
+  for (std::string_view key : {"rate", "stddev", "dropout", "recurrent_dropout"}) {
+    has_rate = has_rate || config.has(key);
+    random = random || (config.has(key) && config.number(key) != 0);
+  }
+  if (random || (!has_rate && config.json().is_object() && config.json().has("seed")))
+    config.unsupported("is called with training=True and draws random numbers; hint: save the model without training=True in its calls");
+}
+
 const std::string& text_or_empty(const Json& object, std::string_view key) {
   static const std::string empty;
   const Json* found = object.find(key);
@@ -128,6 +139,7 @@ Call Lowering::open(const Json& layer, Scope& scope, const Arguments& arguments)
 
 Call Lowering::open(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
   check_options(*found.row, config);
+  if (training) check_training(config);
   scope.set_trainable(config.flag("trainable", true));
   return {config, arguments, read_policy(config), found.autocast, *this, scope};
 }
@@ -140,10 +152,16 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
   size_t at = trace != nullptr ? trace->size() : 0;
   if (trace != nullptr) trace->push_back({name, std::string(found.row->name), depth_, {}, graph.nodes().size(), 0, &scope});
   struct Nested {
-    int& depth;
-    explicit Nested(int& d) : depth(d) { ++depth; }
-    ~Nested() { --depth; }
-  } nested(depth_);
+    Lowering& lowering;
+    bool training;
+    explicit Nested(Lowering& l) : lowering(l), training(l.training) { ++lowering.depth_; }
+    ~Nested() {
+      --lowering.depth_;
+      lowering.training = training;
+    }
+  } nested(*this);
+  const Argument* given = arguments.find(static_cast<size_t>(-1), "training");
+  if (given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool()) training = given->constant.as_bool();
   try {
     Outputs outputs = run(found, config, scope, arguments);
     if (trace != nullptr) {
@@ -201,10 +219,8 @@ Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool aut
       lowering(lowering_),
       autocast_(autocast),
       scope_(scope) {
-  const Argument* first = !arguments.positional.empty() ? &arguments.positional[0]
-                          : !arguments.named.empty()    ? arguments.find(0, "inputs")
-                                                        : nullptr;
-  if (first != nullptr) inputs_ = first->tensors();
+  first_ = !arguments.positional.empty() ? &arguments.positional[0] : arguments.find(0, "inputs");
+  if (first_ != nullptr) inputs_ = first_->tensors();
   for (auto& signal : inputs_) signal.value = cast(signal.value);
 }
 
@@ -214,6 +230,13 @@ Value Call::x(size_t index) const {
   if (index >= inputs_.size()) config.invalid("is called with {} tensors, needs at least {}", inputs_.size(), index + 1);
   return inputs_[index].value;
 }
+
+Value Call::uncast_x(size_t index) const {
+  x(index);  // the same complaint when it is missing
+  return first_->tensors()[index].value;
+}
+
+bool Call::training() const { return lowering.training; }
 
 Value Call::mask(size_t index) const {
   if (const Argument* given = arguments.find(static_cast<size_t>(-1), "mask")) {

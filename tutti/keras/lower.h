@@ -46,6 +46,9 @@ class Lowering {
   // Values whose Keras mask a layer has taken off (MultiHeadAttention does): calls that come later see none.
   std::set<ValueId> unmasked;
 
+  // Set while a layer or model that was called with training=True runs; its sublayers inherit it.
+  bool training = false;
+
   // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.
   Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);
   // The call of a serialized layer that another layer runs its own way (RNN its cell), options checked.

@@ -1,7 +1,25 @@
+// Layers that do something while training only. Called with training=True they are refused where they would draw random numbers (lower.cc).
 #include "tutti/keras/layers/families.h"
 
 namespace tutti::keras {
 
-Rows regularization_layers() { return {}; }
+namespace {
+
+Outputs identity(Call& c) { return c.x(); }
+
+const LayerRow rows[] = {
+    {"Dropout", identity, Masking::pass, "rate noise_shape"},
+    {"SpatialDropout1D", identity, Masking::pass, "rate noise_shape"},
+    {"SpatialDropout2D", identity, Masking::pass, "rate noise_shape data_format"},
+    {"SpatialDropout3D", identity, Masking::pass, "rate noise_shape data_format"},
+    {"GaussianDropout", identity, Masking::pass, "rate"},
+    {"GaussianNoise", identity, Masking::pass, "stddev"},
+    {"AlphaDropout", identity, Masking::pass, "rate noise_shape"},
+    {"ActivityRegularization", identity, Masking::pass, "l1 l2"},
+};
+
+}  // namespace
+
+Rows regularization_layers() { return rows; }
 
 }  // namespace tutti::keras

@@ -1,0 +1,111 @@
+"""Layers that make one tensor of several: ranks that differ, masks, dtypes."""
+
+import keras
+import numpy as np
+from harness import case, layer, padded
+from keras import layers
+
+SERIES = [padded(3, 5, 3, value=0.1), padded(3, 5, 3, value=0.1)[::-1].copy()]
+ELEMENTWISE = [layers.Add, layers.Subtract, layers.Multiply, layers.Average, layers.Maximum, layers.Minimum]
+
+
+def cases():
+    for kind in ELEMENTWISE:
+        name = kind.__name__.lower()
+        yield layer(name, kind(), (4,), (4,))
+        yield layer(f"{name}_images", kind(), (3, 4, 2), (3, 4, 2))
+        yield layer(f"{name}_broadcast", kind(), (3, 1, 2), (3, 4, 1))
+        yield layer(f"{name}_ranks", kind(), (3, 4, 2), (2,))
+        yield layer(f"{name}_ranks_turned", kind(), (4,), (5, 3, 4))
+        yield layer(f"{name}_open", kind(), (None, 4), (None, 4))
+        yield layer(f"{name}_float16", kind(dtype="mixed_float16"), (4,), (4,))
+        yield layer(f"{name}_integers", kind(), (4,), (4,), dtype="int32", inputs=[np.arange(8).reshape(2, 4), np.arange(8).reshape(2, 4) % 3])
+        yield layer(f"{name}_integers_and_floats", kind(), (4,), (4,), dtype=["int32", "float32"])
+        yield case(f"{name}_masked", masked(kind, "both"), SERIES)
+        yield case(f"{name}_one_masked", masked(kind, "left"), SERIES)
+        yield case(f"{name}_masked_ranks", masked_ranks(kind), [SERIES[0], SERIES[1][:, 0]])
+        yield case(f"legacy_{name}_masked", legacy_masked(kind.__name__, "both"), SERIES, oracle="tf_keras")
+        yield case(f"legacy_{name}_one_masked", legacy_masked(kind.__name__, "left"), SERIES, oracle="tf_keras")
+        if kind is not layers.Subtract:
+            yield layer(f"{name}_five", kind(), *[(4,)] * 5)
+            yield layer(f"{name}_three_ranks", kind(), (4,), (3, 4), (2, 3, 4))
+    yield case("same_input_twice", same_input_twice())
+    yield layer("concatenate", layers.Concatenate(), (3,), (4,))
+    yield layer("concatenate_many", layers.Concatenate(), (3,), (4,), (1,), (2,))
+    yield layer("concatenate_axis_1", layers.Concatenate(axis=1), (3, 2), (4, 2))
+    yield layer("concatenate_axis_minus_2", layers.Concatenate(axis=-2), (3, 5, 2), (3, 1, 2))
+    yield layer("concatenate_axis_3", layers.Concatenate(axis=3), (3, 5, 2), (3, 5, 1))
+    yield layer("concatenate_batches", layers.Concatenate(axis=0), (3,), (3,))
+    yield layer("concatenate_open", layers.Concatenate(axis=1), (None, 2), (None, 2))
+    yield layer("concatenate_integers_and_floats", layers.Concatenate(), (3,), (4,), dtype=["int32", "float32"])
+    yield layer("concatenate_float16", layers.Concatenate(dtype="float16"), (3,), (4,))
+    for which in ("both", "left"):
+        for axis in (-1, 1):
+            yield case(f"concatenate_masked_{which}_{axis % 3}", masked(lambda axis=axis: layers.Concatenate(axis=axis), which), SERIES)
+    yield case("legacy_concatenate_masked", legacy_masked("Concatenate", "both"), SERIES, oracle="tf_keras")
+    yield case("legacy_concatenate_one_masked", legacy_masked("Concatenate", "left"), SERIES, oracle="tf_keras")
+    yield layer("dot", layers.Dot(axes=1), (4,), (4,))
+    yield layer("dot_normalized", layers.Dot(axes=1, normalize=True), (4,), (4,))
+    yield layer("dot_normalized_zero", layers.Dot(axes=1, normalize=True), (4,), (4,), inputs=[np.zeros((2, 4)), np.ones((2, 4))])
+    yield layer("dot_negative_axis", layers.Dot(axes=-1), (4,), (3, 4))
+    yield layer("dot_two_axes", layers.Dot(axes=(1, 2)), (3, 5), (6, 3))
+    yield layer("dot_matrix_vector", layers.Dot(axes=(2, 1)), (3, 5), (5,))
+    yield layer("dot_vector_matrix", layers.Dot(axes=(1, 2)), (5,), (3, 5))
+    yield layer("dot_same_axis", layers.Dot(axes=2), (3, 5), (4, 5))
+    yield layer("dot_rank_4", layers.Dot(axes=(2, 1)), (2, 3, 4), (3, 5))
+    yield layer("dot_rank_4_and_4", layers.Dot(axes=(3, 2)), (2, 3, 4), (5, 4, 6))
+    yield layer("dot_normalized_matrices", layers.Dot(axes=(1, 2), normalize=True), (3, 5), (6, 3))
+    yield layer("dot_float16", layers.Dot(axes=1, dtype="float16"), (4,), (4,))
+    yield case("legacy_dot", legacy_dot, oracle="tf_keras")
+    yield case("legacy_merges", legacy_merges, oracle="tf_keras")
+
+
+def masked(kind, which):
+    """Two masked series, their merge, and an LSTM that shows the mask."""
+    left, right = keras.Input((5, 3)), keras.Input((5, 3))
+    a = layers.Masking(0.1)(left)
+    b = layers.Masking(0.1)(right) if which == "both" else right
+    merged = kind()([a, b])
+    return keras.Model([left, right], [merged, layers.LSTM(3)(merged)])
+
+
+def masked_ranks(kind):
+    left, right = keras.Input((5, 3)), keras.Input((3,))
+    merged = kind()([layers.Masking(0.1)(left), right])
+    return keras.Model([left, right], [merged, layers.LSTM(3)(merged)])
+
+
+def same_input_twice():
+    x = keras.Input((4,))
+    return keras.Model(x, [layers.Add()([x, x]), layers.Concatenate()([x, x, x]), layers.Dot(axes=1)([x, x])])
+
+
+def legacy_masked(name, which):
+    def model():
+        from tf_keras import Input, Model
+        from tf_keras import layers as old
+
+        left, right = Input((5, 3)), Input((5, 3))
+        a = old.Masking(0.1)(left)
+        b = old.Masking(0.1)(right) if which == "both" else right
+        merged = getattr(old, name)()([a, b])
+        return Model([left, right], [merged, old.LSTM(3)(merged)])
+
+    return model
+
+
+def legacy_dot():
+    from tf_keras import Input, Model
+    from tf_keras import layers as old
+
+    a, b, v = Input((3, 5)), Input((6, 3)), Input((5,))
+    return Model([a, b, v], [old.Dot(axes=(1, 2), normalize=True)([a, b]), old.Dot(axes=-1)([a, v]), old.Dot(axes=1)([v, v])])
+
+
+def legacy_merges():
+    from tf_keras import Input, Model
+    from tf_keras import layers as old
+
+    a, b = Input((3, 4)), Input((4,))
+    kinds = [old.Add, old.Subtract, old.Multiply, old.Average, old.Maximum, old.Minimum]
+    return Model([a, b], [kind()([a, b]) for kind in kinds] + [old.Concatenate(axis=1)([a, a])])

@@ -1,0 +1,113 @@
+#include "tutti/keras/layers/einsum_dense.h"
+
+#include <algorithm>
+#include <map>
+
+#include "tutti/base/error.h"
+#include "tutti/graph/compose.h"
+#include "tutti/graph/einsum.h"
+#include "tutti/keras/activations.h"
+
+namespace tutti::keras {
+
+namespace {
+
+struct Equation {
+  std::string input, kernel, output;  // letters only
+  bool left_open = false, right_open = false;
+};
+
+Equation read_equation(const Config& config, const std::string& text) {
+  size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow)
+    config.invalid("'equation' is [X],[Y]->[Z]; got '{}'", escape(text));
+  Equation out{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
+  auto strip = [](std::string& term, bool left) {
+    bool open = left ? term.starts_with("...") : term.ends_with("...");
+    if (open) term.erase(left ? 0 : term.size() - 3, 3);
+    return open;
+  };
+  out.left_open = strip(out.input, true);
+  out.right_open = !out.left_open && strip(out.input, false);
+  bool output_left = strip(out.output, true), output_right = !output_left && strip(out.output, false);
+  auto letters = [](const std::string& term) {
+    return !term.empty() && std::all_of(term.begin(), term.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  };
+  if (output_left != out.left_open || output_right != out.right_open || !letters(out.input) || !letters(out.kernel) || !letters(out.output))
+    config.invalid("'equation' is [X],[Y]->[Z] with the ellipsis on one side; got '{}'", escape(text));
+  return out;
+}
+
+}  // namespace
+
+EinsumShapes einsum_shapes(const Config& config, const std::string& text, const std::string& bias_axes, const Shape& input,
+                           const Ints& output) {
+  Equation equation = read_equation(config, text);
+  auto labelled = static_cast<int64_t>(equation.input.size());
+  int64_t elided = input.rank() - labelled;
+  if (elided < 0 || (elided > 0 && !equation.left_open && !equation.right_open))
+    config.invalid("'equation' '{}' does not fit an input of {}", escape(text), to_string(input));
+  std::map<char, int64_t> extents;
+  for (int64_t i = 0; i < labelled; ++i) extents[equation.input[static_cast<size_t>(i)]] = input[i + (equation.left_open ? elided : 0)];
+
+  // The output's extents with the batch and the elided ones: what stands left of the given ones, in Keras's count.
+  Ints full = output;
+  full.insert(full.begin(), input.rank() > 0 ? input[0] : 1);
+  if (equation.left_open && elided > 1) full.insert(full.begin() + 1, input.begin() + 1, input.begin() + elided);
+  int64_t first = equation.left_open ? elided : 0;
+  if (first + static_cast<int64_t>(equation.output.size()) > static_cast<int64_t>(full.size()))
+    config.invalid("'output_shape' {} is too short for '{}'", to_string(output), escape(text));
+  std::map<char, int64_t> result;
+  for (size_t i = 0; i < equation.output.size(); ++i) {
+    char label = equation.output[i];
+    int64_t given = full[static_cast<size_t>(first) + i];
+    auto known = extents.find(label);
+    if (given < 0 && known == extents.end()) config.invalid("'output_shape' leaves '{}' of '{}' open", label, escape(text));
+    if (given >= 0 && known != extents.end() && given != known->second)
+      config.invalid("'{}' is {} in the input and {} in 'output_shape'", label, known->second, given);
+    result[label] = given < 0 ? known->second : given;
+  }
+
+  EinsumShapes shapes;
+  for (char label : equation.kernel) {
+    auto in_output = result.find(label), in_input = extents.find(label);
+    if (in_output == result.end() && in_input == extents.end())
+      config.invalid("'{}' of the kernel stands nowhere else in '{}'", label, escape(text));
+    shapes.kernel.push_back(in_output != result.end() ? in_output->second : in_input->second);
+  }
+  if (bias_axes.empty()) return shapes;
+  size_t begin = equation.output.size();
+  for (char label : bias_axes) {
+    size_t at = equation.output.find(label);
+    if (at == std::string::npos) config.invalid("'bias_axes' has '{}', which is not in the output of '{}'", label, escape(text));
+    begin = std::min(begin, at);
+  }
+  for (size_t i = begin; i < equation.output.size(); ++i) {
+    char label = equation.output[i];
+    shapes.bias.push_back(bias_axes.find(label) != std::string::npos ? result[label] : 1);
+  }
+  if (!equation.left_open) shapes.bias.insert(shapes.bias.end(), static_cast<size_t>(elided), 1);
+  return shapes;
+}
+
+Outputs einsum_dense(Call& c) {
+  Value x = c.x();
+  std::string equation = c.config.text("equation"), bias_axes = c.config.text("bias_axes", "");
+  const Json& given = c.config.at("output_shape");
+  Ints output;
+  if (given.is_list()) {
+    for (const Json& item : given.items()) {
+      if (!item.is_null() && (!item.is_int() || item.as_int() < 0))
+        c.config.invalid("'output_shape' holds extents; got {}", escape(given.dump(), 60));
+      output.push_back(item.is_null() ? -1 : item.as_int());
+    }
+  } else {
+    output = {c.config.integer("output_shape")};
+  }
+  EinsumShapes shapes = einsum_shapes(c.config, equation, bias_axes, x.shape(), output);
+  Value y = einsum(equation, {x, c.weight("kernel", shapes.kernel)});
+  if (!bias_axes.empty()) y = y + c.weight("bias", shapes.bias);
+  return activate(c, c.config.get("activation"), y);
+}
+
+}  // namespace tutti::keras
