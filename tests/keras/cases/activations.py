@@ -68,7 +68,7 @@ def cases():
     yield case("mask_goes_through", mask_goes_through(), padded(3, 6, 3))
 
     yield case("legacy_layers", legacy_layers, oracle="tf_keras")
-    yield case("legacy_softmax", legacy_softmax, oracle="tf_keras")
+    yield case("legacy_softmax_layer", legacy_softmax, oracle="tf_keras")
     yield case("legacy_dense_of_layer", legacy_dense_of_layer, oracle="tf_keras")
 
 

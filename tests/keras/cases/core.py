@@ -48,10 +48,10 @@ def cases():
 def einsum_dense():
     shapes = {
         "ab,bc->ac": ((4,), 3, (None, "c")),
-        "abc,cd->abd": ((4, 5), (None, 3), (None, "d", "bd")),
+        "abc,cd->abd": ((4, 5), (4, 3), (None, "d", "bd")),
         "...x,xy->...y": ((4, 5), 3, (None, "y")),
         "ab...,bc->ac...": ((4, 5), 3, (None, "c")),
-        "abc,cde->abde": ((4, 5), (None, 2, 3), (None, "de", "e", "d", "be")),
+        "abc,cde->abde": ((4, 5), (4, 2, 3), (None, "de", "e", "d", "be")),
         "abcd,cde->abe": ((4, 2, 3), (None, 5), (None, "e")),
         "abc,bd->adc": ((4, 5), (3, 5), (None, "d", "dc")),
         "...ab,bc->...ac": ((3, 4, 5), (4, 2), (None, "c")),
