@@ -38,6 +38,10 @@ Tensor Tensor::converted(DType dtype) const {
   return out;
 }
 
+void Tensor::check_count(size_t values) const {
+  if (values != static_cast<size_t>(elements())) fail<InvalidArgument>("tensor", "{} is made of {} values", to_string(type_), values);
+}
+
 void Tensor::check(DType asked) const {
   if (asked != type_.dtype) fail<InvalidArgument>("tensor", "holds {}, read as {}", to_string(type_), name(asked));
 }

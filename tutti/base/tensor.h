@@ -2,6 +2,7 @@
 // so bytes are written only by whoever made the tensor, before handing it on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -59,6 +60,7 @@ class Tensor {
 
  private:
   void check(DType asked) const;
+  void check_count(size_t values) const;
   Type type_;
   std::shared_ptr<std::byte> data_;
 };
@@ -66,8 +68,8 @@ class Tensor {
 template <class T>
 Tensor Tensor::of(Shape shape, std::span<const T> values) {
   Tensor out(dtype_of<T>(), std::move(shape));
-  auto to = out.as<T>();
-  for (size_t i = 0; i < to.size() && i < values.size(); ++i) to[i] = values[i];
+  out.check_count(values.size());
+  std::copy(values.begin(), values.end(), out.as<T>().begin());
   return out;
 }
 

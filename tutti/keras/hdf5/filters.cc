@@ -37,8 +37,8 @@ std::vector<std::byte> inflated(const std::vector<std::byte>& stored, size_t siz
 
 // The first bytes of all elements, then the second ones, ...; what does not fill an element stays at the end.
 std::vector<std::byte> unshuffled(const std::vector<std::byte>& stored, size_t element_size) {
-  if (element_size < 2) return stored;
   size_t count = stored.size() / element_size;
+  if (element_size < 2 || count < 2) return stored;
   std::vector<std::byte> out = stored;
   for (size_t byte = 0; byte < element_size; ++byte)
     for (size_t i = 0; i < count; ++i) out[i * element_size + byte] = stored[byte * count + i];

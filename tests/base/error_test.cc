@@ -1,0 +1,46 @@
+#include "tutti/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/scratch.h"
+
+namespace tutti {
+
+namespace {
+
+TEST(error, says_where_and_what_on_one_line) {
+  std::string message = message_of<InvalidModel>([] { fail<InvalidModel>("keras", "layer '{}': {} units", "den\nse", 3); });
+  EXPECT_EQ(message, "[keras] layer 'den\\nse': 3 units");
+}
+
+TEST(error, our_own_bugs_say_so) {
+  std::string message = message_of<InternalError>([] { fail<InternalError>("graph", "oops"); });
+  EXPECT_PRED2(contains, message, "bug in tutti");
+}
+
+TEST(error, text_from_files_cannot_drive_the_terminal) {
+  EXPECT_EQ(escape("plain é 漢 😀"), "plain é 漢 😀");
+  EXPECT_EQ(escape("\x1b[31mred\x7f"), "\\x1b[31mred\\x7f");
+  EXPECT_EQ(escape("\xc2\x9b"), "\\xc2\\x9b");           // a C1 control in UTF-8
+  EXPECT_EQ(escape("\xff\xc3"), "\\xff\\xc3");           // not UTF-8, and cut short
+  EXPECT_EQ(escape("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(escape("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  EXPECT_EQ(escape(std::string("a\0b", 3)), "a\\x00b");
+}
+
+TEST(error, long_text_is_shortened) {
+  std::string text = escape(std::string(1000, 'x'), 10);
+  EXPECT_EQ(text, "xxxxxxxxxx…");
+  EXPECT_EQ(escape("xxxxxxxxxx", 10), "xxxxxxxxxx");
+}
+
+TEST(error, unknown_names_get_their_nearest_neighbours) {
+  EXPECT_EQ(did_you_mean("sofmax", {"softmax", "relu"}), " (did you mean 'softmax'?)");
+  EXPECT_EQ(did_you_mean("rela", {"relu", "selu", "rele"}), " (did you mean 'rele' or 'relu'?)");
+  EXPECT_EQ(did_you_mean("quite_another", {"softmax", "relu"}), "");
+  EXPECT_EQ(did_you_mean(std::string(1000, 'a'), {std::string(1000, 'a')}), "");
+}
+
+}  // namespace
+
+}  // namespace tutti
