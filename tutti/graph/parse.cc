@@ -37,7 +37,7 @@ class Parser {
 
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail<InvalidArgument>("graph text", "line {}: {}", line_, fmt::vformat(format, fmt::make_format_args(args...)));
+    fail<InvalidArgument>("graph text", "line {}: {}", token_line_, fmt::vformat(format, fmt::make_format_args(args...)));
   }
 
   // Lexing.
@@ -59,6 +59,7 @@ class Parser {
   bool take(char c) {
     if (!peek(c)) return false;
     ++at_;
+    token_line_ = line_;
     return true;
   }
   void expect(char c) {
@@ -69,6 +70,7 @@ class Parser {
     skip_space();
     size_t start = at_;
     while (at_ < text_.size() && belongs(text_[at_])) ++at_;
+    if (at_ != start) token_line_ = line_;
     return text_.substr(start, at_ - start);
   }
   std::string_view word() {
@@ -305,13 +307,12 @@ class Parser {
     Scope scope{graph, {}, {}};
     expect('{');
     while (!take('}')) {
-      size_t line = line_;
       if (!graph.outputs().empty()) refuse("return is the last line of a graph");
       try {
         statement(scope, depth);
       } catch (const InvalidArgument& e) {
         if (std::string_view(e.what()).starts_with("[graph text]")) throw;
-        fail<InvalidArgument>("graph text", "line {}: {}", line, e.what());
+        refuse("{}", e.what());
       }
     }
     return graph;
@@ -319,6 +320,7 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0, line_ = 1;
+  size_t token_line_ = 1;  // of the last token taken, which is what messages are about
 };
 
 }  // namespace
