@@ -245,7 +245,7 @@ std::shared_ptr<const ByteSource> ZipReader::inflate(const Member& member, uint6
   };
   if (!inflate_exactly(Packing::raw, next, out))
     fail<InvalidModel>("zip", "member '{}' does not inflate to its {} bytes", escape(member.name), member.size);
-  if (crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != member.crc)
+  if (!checksums_agree(member.crc, static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()))))
     fail<InvalidModel>("zip", "member '{}' has another CRC than the directory says", escape(member.name));
   return memory_source(std::move(bytes), member.size);
 }

@@ -58,7 +58,7 @@ bool Storage::read_superblock(uint64_t at) {
     addresses.offset();
     root_ = addresses.offset();
     size_t summed = 12 + 4 * offset_width_;
-    if (lookup3(std::span(bytes).first(summed)) != addresses.u32()) corrupt("the superblock's checksum is wrong");
+    if (!checksums_agree(addresses.u32(), lookup3(std::span(bytes).first(summed)))) corrupt("the superblock's checksum is wrong");
   }
   return true;
 }
@@ -117,7 +117,7 @@ std::vector<std::byte> Storage::read_checked(uint64_t address, uint64_t size, st
   auto bytes = read(address, size, what);
   if (bytes.size() < 4) corrupt("{} has no room for its checksum", what);
   Fields stored(std::span<const std::byte>(bytes).last(4), *this, what);
-  if (lookup3(std::span(bytes).first(bytes.size() - 4)) != stored.u32()) corrupt("the checksum of {} is wrong", what);
+  if (!checksums_agree(stored.u32(), lookup3(std::span(bytes).first(bytes.size() - 4)))) corrupt("the checksum of {} is wrong", what);
   return bytes;
 }
 
