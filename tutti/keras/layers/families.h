@@ -17,6 +17,7 @@ Rows pooling_layers();         // pooling.cc
 Rows normalization_layers();   // normalization.cc
 Rows recurrent_layers();       // rnn.cc
 Rows conv_lstm_layers();       // conv_lstm.cc
+Rows cudnn_layers();           // cudnn_rnn.cc
 Rows wrapper_layers();         // wrappers.cc
 Rows attention_layers();       // attention.cc
 Rows regularization_layers();  // regularization.cc

@@ -21,9 +21,7 @@ Value activate_by(Call& inside, std::string_view key, const char* otherwise, Val
 }
 
 Value activation(Call& inside, Value x) { return activate_by(inside, "activation", "tanh", x); }
-Value recurrent_activation(Call& inside, Value x) {
-  return activate_by(inside, "recurrent_activation", inside.lowering.keras_major < 3 ? "hard_sigmoid" : "sigmoid", x);
-}
+Value recurrent_activation(Call& inside, Value x) { return activate_by(inside, "recurrent_activation", "sigmoid", x); }
 
 // x: [..., in], kernel: [in, out]
 Value project(Value x, Value kernel) { return dot_general(x, kernel, {{}, {}, {x.rank() - 1}, {0}}); }
@@ -45,32 +43,23 @@ Values lstm_gates(Call& inside, Value z, Value c) {
   return {o * activation(inside, c), c};
 }
 
-CellRun lstm_cell(Call& c, Value x) {
-  int64_t units = positive_count(c, "units");
-  Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
+CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias) {
   Value projected = project(x, kernel);
-  if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {4 * units});
+  if (bias) projected = projected + bias;
   auto step = [](Call& inside, Value p, const Values& states, const Values& weights) {
     return lstm_gates(inside, p + project(states[0], weights[0]), states[1]);
   };
-  return {projected, {recurrent}, {x.extent(1), units}, step};
+  return {projected, {recurrent}, {x.extent(1), recurrent.extent(0)}, step};
 }
 
-CellRun gru_cell(Call& c, Value x) {
-  int64_t units = positive_count(c, "units");
-  // Files from before the option existed hold the older form.
-  bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3), use_bias = c.config.flag("use_bias", true);
-  Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units});
+CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias) {
   Value projected = project(x, kernel);
   Values weights{recurrent};
-  if (!reset_after) weights = {slice_axis(recurrent, 1, 0, 2 * units), slice_axis(recurrent, 1, 2 * units, 3 * units)};
-  if (use_bias && !reset_after) projected = projected + c.weight("bias", {3 * units});
-  if (use_bias && reset_after) {
-    Value bias = c.weight("bias", {2, 3 * units});  // of the input, of the state
+  if (bias) {
     projected = projected + index_axis(bias, 0, 0);
     weights.push_back(index_axis(bias, 0, 1));
   }
-  auto after = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
+  auto step = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
     Value h = states[0], inner = project(h, w[0]);  // [batch, 3 * units]: z, r, candidate
     if (w.size() > 1) inner = inner + w[1];
     Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 3));
@@ -78,16 +67,42 @@ CellRun gru_cell(Call& c, Value x) {
     Value candidate = activation(inside, part(p, 2, 3) + r * part(inner, 2, 3));
     return {z * h + (1.0 - z) * candidate};
   };
-  auto before = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
+  return {projected, weights, {x.extent(1), recurrent.extent(0)}, step};
+}
+
+namespace {
+
+// The older form: the state is reset before its product.
+CellRun gru_run_reset_before(Value x, Value kernel, Value recurrent, Value bias) {
+  int64_t units = recurrent.extent(0);
+  Value projected = project(x, kernel);
+  if (bias) projected = projected + bias;
+  auto step = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
     Value h = states[0], inner = project(h, w[0]);  // [batch, 2 * units]: z, r
     Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 2));
     Value r = recurrent_activation(inside, part(p, 1, 3) + part(inner, 1, 2));
     Value candidate = activation(inside, part(p, 2, 3) + project(r * h, w[1]));
     return {z * h + (1.0 - z) * candidate};
   };
-  CellRun run{projected, weights, {x.extent(1), units}, before};
-  if (reset_after) run.step = after;
-  return run;
+  Values weights{slice_axis(recurrent, 1, 0, 2 * units), slice_axis(recurrent, 1, 2 * units, 3 * units)};
+  return {projected, weights, {x.extent(1), units}, step};
+}
+
+}  // namespace
+
+CellRun lstm_cell(Call& c, Value x) {
+  int64_t units = positive_count(c, "units");
+  Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
+  return lstm_run(x, kernel, recurrent, c.config.flag("use_bias", true) ? c.weight("bias", {4 * units}) : Value{});
+}
+
+CellRun gru_cell(Call& c, Value x) {
+  int64_t units = positive_count(c, "units");
+  // Files from before the option existed hold the older form.
+  bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3);
+  Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units}), bias;
+  if (c.config.flag("use_bias", true)) bias = c.weight("bias", reset_after ? Shape{2, 3 * units} : Shape{3 * units});
+  return (reset_after ? gru_run : gru_run_reset_before)(x, kernel, recurrent, bias);
 }
 
 CellRun simple_rnn_cell(Call& c, Value x) {

@@ -31,6 +31,11 @@ inline constexpr CellKind lstm_kind{lstm_cell, 2}, gru_kind{gru_cell, 1}, simple
 // By Keras's class name ("LSTMCell"); nullptr when it is not a cell.
 const CellKind* find_cell(std::string_view class_name);
 
+// From weights in Keras's order of gates (i, f, c, o; z, r, candidate); bias absent, [4 * units], or [2, 3 * units] for the input and for
+// the state.
+CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias);
+CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias);
+
 // A positive option whose small multiples fit in 64 bits (units, filters).
 int64_t positive_count(const Call& c, std::string_view key);
 // The next [h, c] from the sums at the gates, z: [..., 4 * units] in the order i, f, c, o.

@@ -15,6 +15,7 @@ std::span<const LayerFamily> layer_families() {
       {"Normalization", normalization_layers()},
       {"Recurrent", recurrent_layers()},
       {"Recurrent convolution", conv_lstm_layers()},
+      {"Recurrent, for cuDNN", cudnn_layers()},
       {"Wrappers", wrapper_layers()},
       {"Attention", attention_layers()},
       {"Regularization", regularization_layers()},
