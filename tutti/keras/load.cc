@@ -5,6 +5,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/zip.h"
+#include "tutti/keras/bind.h"
+#include "tutti/keras/legacy.h"
 
 namespace tutti::keras {
 
@@ -48,50 +50,16 @@ Json parse_config(const std::string& text, const char* what) {
 
 int major_version(const std::string& version) { return version.starts_with("3") ? 3 : 2; }
 
-// Reads a variable's value, cast to its declared dtype; a value that does not fit becomes a problem.
-void bind_variable(Variable& variable, const Hdf5File& file, const std::string& dataset, std::vector<std::string>& problems) {
-  if (file.kind(dataset) != Hdf5File::Kind::dataset) {
-    problems.push_back(fmt::format("[keras] '{}' has no value in the file (looked for {})", variable.path, dataset));
-    return;
-  }
-  Type stored = file.type(dataset);
-  if (!(stored.shape == variable.type.shape)) {
-    problems.push_back(fmt::format("[keras] '{}' has shape {} in the file, expected {}", variable.path, to_string(stored.shape),
-                                   to_string(variable.type.shape)));
-    return;
-  }
-  Tensor value = file.read(dataset);
-  variable.value = value.dtype() == variable.type.dtype ? value : value.converted(variable.type.dtype);
-}
-
-void bind_scope(Scope& scope, const std::string& path, const Hdf5File& file, std::vector<std::string>& problems) {
-  std::string vars = path + "vars";
-  size_t declared = scope.variables().size();
-  if (declared > 0) {
-    size_t stored = file.kind(vars) == Hdf5File::Kind::group ? file.children(vars).size() : 0;
-    if (stored > declared)
-      problems.push_back(fmt::format("[keras] layer '{}' has {} variables in the file, expected {}", scope.path(), stored, declared));
-  }
-  for (size_t i = 0; i < declared; ++i) {
-    Variable& variable = *scope.variables()[i];
-    // By number; a few layers write by name.
-    std::string named = vars + "/" + variable.name;
-    bool has_name = file.kind(named) == Hdf5File::Kind::dataset;
-    bind_variable(variable, file, has_name ? named : vars + "/" + std::to_string(i), problems);
-  }
-  for (const auto& child : scope.children()) bind_scope(*child, path + child->key() + "/", file, problems);
-}
-
 }  // namespace
 
 Model ModelReader::from_config(Json config, Json compile_config, std::string keras_version, FileFacts file) {
   if (!config.is_object()) fail<InvalidModel>("keras", "the config is an object; got {}", config.kind());
   Model model;
-  model.config_ = std::move(config);
   model.compile_config_ = std::move(compile_config);
   model.keras_version_ = std::move(keras_version);
   model.file_ = std::move(file);
   model.file_.keras_major = major_version(model.keras_version_);
+  model.config_ = model.file_.keras_major < 3 ? modernize(config) : std::move(config);
   auto found = resolve(model.config_);
   bool is_model = found.row->name == "Sequential" || found.row->name == "Functional" || found.row->name == "Model";
   const Json* inner = model.config_.find("config");
@@ -105,38 +73,6 @@ Model ModelReader::from_config(Json config, Json compile_config, std::string ker
   return model;
 }
 
-void ModelReader::bind_by_path(Model& model, const Hdf5File& weights) { bind_scope(*model.variables_, "", weights, model.problems_); }
-
-void ModelReader::bind_by_order(Model& model, const Hdf5File& weights) {
-  std::string root = weights.kind("model_weights") == Hdf5File::Kind::group ? "model_weights" : "";
-  for (const auto& layer : model.variables_->children()) {
-    auto variables = layer->flatten(true);
-    if (variables.empty()) continue;
-    std::string group = root.empty() ? layer->path() : root + "/" + layer->path();
-    if (weights.kind(group) != Hdf5File::Kind::group) {
-      model.problems_.push_back(fmt::format("[keras] layer '{}' has no weights in the file", layer->path()));
-      continue;
-    }
-    auto stored = chunked_strings(weights, group, "weight_names");
-    if (stored.size() != variables.size()) {
-      model.problems_.push_back(
-          fmt::format("[keras] layer '{}' has {} weights in the file, expected {}", layer->path(), stored.size(), variables.size()));
-      continue;
-    }
-    for (size_t i = 0; i < stored.size(); ++i) bind_variable(*variables[i], weights, group + "/" + stored[i], model.problems_);
-  }
-}
-
-std::vector<std::string> chunked_strings(const Hdf5File& file, const std::string& object, const std::string& attribute) {
-  if (file.has_attribute(object, attribute)) return file.strings(object, attribute);
-  std::vector<std::string> out;
-  for (int chunk = 0; file.has_attribute(object, attribute + std::to_string(chunk)); ++chunk) {
-    auto part = file.strings(object, attribute + std::to_string(chunk));
-    out.insert(out.end(), part.begin(), part.end());
-  }
-  return out;
-}
-
 Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   ZipReader zip(std::move(file));
   Json metadata = parse_config(member_text(zip, "metadata.json"), "metadata.json");
@@ -148,7 +84,8 @@ Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   const auto* member = zip.find("model.weights.h5");
   if (member == nullptr) fail<InvalidModel>("keras", "the archive has no model.weights.h5");
   auto weights = std::make_shared<Hdf5File>(zip.open(*member));
-  if (model.problems_.empty()) bind_by_path(model, *weights);  // else the variables are not all known
+  if (model.problems_.empty())
+    bind_by_path(*model.variables_, *weights, model.file_.keras_major < 3, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     for (size_t i = 0; weights->kind(fmt::format("optimizer/vars/{}", i)) == Hdf5File::Kind::dataset; ++i)
@@ -171,7 +108,7 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
                             training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"),
                             {.lora_is_merged = false});
-  if (model.problems_.empty()) bind_by_order(model, *weights);  // else the variables are not all known
+  if (model.problems_.empty()) bind_by_order(*model.variables_, *weights, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     if (weights->kind("optimizer_weights") != Hdf5File::Kind::group) return out;
