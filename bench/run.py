@@ -1,27 +1,40 @@
-"""The benchmarks, one file each: `run.py` runs all, `run.py NAME...` some. Each prints its own table and names its peers."""
-import os
+"""Runs the benchmarks: run.py [NAME...]. Each cases/NAME.py has setup(folder) and run(folder, build), which yields rows of a table."""
+
+import importlib.util
 import pathlib
 import platform
-import subprocess
 import sys
 
-here = pathlib.Path(__file__).parent
-names = sorted(p.stem for p in here.glob("*.py") if p.stem != "run")
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parent / "build"
+
+
+def main():
+    cases = {path.stem: path for path in sorted((HERE / "cases").glob("*.py"))}
+    for name in sys.argv[1:] or cases:
+        if name not in cases:
+            sys.exit(f"bench: unknown case '{name}'; there are {', '.join(cases)}")
+        spec = importlib.util.spec_from_file_location(name, cases[name])
+        case = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(case)
+        folder = BUILD / "bench_data" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"## {name}: {case.__doc__.strip()}\n\n{machine()}\n")
+        case.setup(folder)
+        table(list(case.run(folder, BUILD)))
 
 
 def machine():
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
-    return f"{model}, {os.cpu_count()} cores"
+    models = [line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {len(models)} cores, Python {platform.python_version()}"
 
 
-def main(wanted):
-    unknown = [n for n in wanted if n not in names]
-    if unknown:
-        sys.exit(f"bench: no benchmark '{unknown[0]}'; there are: {', '.join(names)}")
-    for name in wanted or names:
-        print(f"== {name} on {machine()}", flush=True)
-        subprocess.run([sys.executable, here / f"{name}.py", here.parent / "build" / "bench" / name], check=True)
+def table(rows):
+    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
+    for row in rows:
+        print("| " + " | ".join(row.values()) + " |")
+    print()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,0 +1,28 @@
+"""The demo: demo.py PROGRAM FOLDER. Shows a Keras file, predicts with it, and compares with what Keras predicted."""
+
+import subprocess
+import sys
+
+import numpy as np
+
+
+def main():
+    program, folder = sys.argv[1:]
+    failed = False
+    for model in ("spots.keras", "spots.h5"):
+        run(program, folder, "inspect", model)
+        run(program, folder, "predict", model, "images.npy", "--device", "reference", "-o", "predicted.npy")
+        predicted, expected = np.load(f"{folder}/predicted.npy"), np.load(f"{folder}/expected.npy")
+        print(f"tutti\n{predicted.round(4)}\nkeras\n{expected.round(4)}")
+        failed |= not np.allclose(predicted, expected, rtol=1e-4, atol=1e-5)
+        print(f"largest difference: {np.abs(predicted - expected).max():.1e}\n")
+    sys.exit("the predictions differ" if failed else 0)
+
+
+def run(program, folder, *words):
+    print("$ tutti", *words, flush=True)
+    subprocess.run([program, *words], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    main()
