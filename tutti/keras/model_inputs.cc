@@ -1,6 +1,8 @@
 #include "tutti/keras/model_inputs.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tutti/base/error.h"
 #include "tutti/keras/config.h"
@@ -117,10 +119,12 @@ std::vector<std::string> model_output_names(const Json& model) {
     if (!layers.is_list() || layers.size() == 0) config.invalid("has no layers");
     out.push_back(layer_name(layers[layers.size() - 1]));
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    int repeated = 0;
-    for (size_t j = 0; j < i; ++j) repeated += out[j] == out[i] ? 1 : 0;
-    if (repeated > 0) out[i] += "_" + std::to_string(repeated);
+  // Repeated names are numbered as Keras 2 does.
+  std::set<std::string> taken;
+  std::map<std::string, int> counts;
+  for (std::string& name : out) {
+    std::string base = name;
+    while (!taken.insert(name).second) name = base + "_" + std::to_string(++counts[base]);
   }
   return out;
 }
