@@ -1,5 +1,8 @@
 // Elementwise ops of two and three operands.
-#include "tutti/base/error.h"
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/reference/wide.h"
 
@@ -7,13 +10,19 @@ namespace tutti::reference {
 
 namespace {
 
-template <class T, class To, class F>
-Kernel zip(int64_t count, F f) {
-  return {[count, f](const Pointers& p) {
-            auto* a = reinterpret_cast<const T*>(p.operands[0]);
-            auto* b = reinterpret_cast<const T*>(p.operands[1]);
-            auto* to = reinterpret_cast<To*>(p.results[0]);
-            for (int64_t i = 0; i < count; ++i) to[i] = f(a[i], b[i]);
+// f on every pair of elements, some at a time.
+template <class From, class To, class F>
+Kernel zip(int64_t count, Rows<From> from, Rows<To> to, F f) {
+  return {[=](const Pointers& p) {
+            std::array<From, row_chunk> a, b;
+            std::array<To, row_chunk> out;
+            for (int64_t start = 0; start < count; start += row_chunk) {
+              int64_t length = std::min(row_chunk, count - start);
+              from.read(p.operands[0] + start * from.bytes, a.data(), length);
+              from.read(p.operands[1] + start * from.bytes, b.data(), length);
+              for (size_t i = 0; i < static_cast<size_t>(length); ++i) out[i] = f(a[i], b[i]);
+              to.write(out.data(), p.results[0] + start * to.bytes, length);
+            }
           },
           0};
 }
@@ -21,10 +30,7 @@ Kernel zip(int64_t count, F f) {
 template <auto f>
 Kernel arithmetic(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    return zip<T, T>(type.shape.elements(), [](T a, T b) { return narrow<T>(f(widen(a), widen(b))); });
-  });
+  return dispatch_rows(type.dtype, [&](auto rows) { return zip(type.shape.elements(), rows, rows, f); });
 }
 
 constexpr auto difference = []<class W>(W a, W b) -> W {
@@ -81,61 +87,59 @@ constexpr auto raised = []<class W>(W a, W b) -> W {
   }
 };
 
-enum class Bits { both, either, differing };
+constexpr auto both = []<class W>(W a, W b) -> W { return static_cast<W>(static_cast<uint64_t>(a) & static_cast<uint64_t>(b)); };
+constexpr auto either = []<class W>(W a, W b) -> W { return static_cast<W>(static_cast<uint64_t>(a) | static_cast<uint64_t>(b)); };
+constexpr auto differing = []<class W>(W a, W b) -> W { return static_cast<W>(static_cast<uint64_t>(a) ^ static_cast<uint64_t>(b)); };
 
-template <Bits how>
+template <auto f>
 Kernel bitwise(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    if constexpr (is_floating<T>) {
+  return dispatch_rows(type.dtype, [&](auto rows) -> Kernel {
+    if constexpr (std::is_same_v<typename decltype(rows)::Wide, double>) {
       return {};
     } else {
-      return zip<T, T>(type.shape.elements(), [](T a, T b) {
-        return static_cast<T>(how == Bits::both ? a & b : how == Bits::either ? a | b : a ^ b);
-      });
+      return zip(type.shape.elements(), rows, rows, f);
     }
   });
 }
 
 enum class Shift { left, arithmetic, logical };
 
-// A shift by the width or more (a negative one counts as such) leaves zeros, or the sign.
-template <Shift how, class T>
-T shifted(T a, T b) {
-  constexpr int width = sizeof(T) * 8;
-  using Unsigned = std::make_unsigned_t<T>;
-  bool beyond = static_cast<Unsigned>(b) >= width;
+// A shift by the width or more (a negative one counts as such) leaves zeros, or the sign. Numbers of `width` bits, widened.
+template <Shift how>
+uint64_t shifted(uint64_t a, uint64_t b, int width) {
+  const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
+  const bool beyond = (b & mask) >= static_cast<uint64_t>(width);
   if constexpr (how == Shift::left) {
-    return beyond ? T{0} : static_cast<T>(static_cast<uint64_t>(static_cast<Unsigned>(a)) << b);
+    return beyond ? 0 : a << b;
   } else if constexpr (how == Shift::logical) {
-    return beyond ? T{0} : static_cast<T>(static_cast<Unsigned>(a) >> b);
+    return beyond ? 0 : (a & mask) >> b;
   } else {
-    auto value = static_cast<std::make_signed_t<T>>(a);
-    return static_cast<T>(value >> (beyond ? width - 1 : static_cast<int>(b)));
+    auto value = static_cast<int64_t>(a << (64 - width)) >> (64 - width);  // the top bit is the sign, of unsigned numbers too
+    return static_cast<uint64_t>(value >> (beyond ? width - 1 : static_cast<int>(b)));
   }
 }
 
 template <Shift how>
 Kernel shift(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      return zip<T, T>(type.shape.elements(), shifted<how, T>);
-    } else {
+  return dispatch_rows(type.dtype, [&](auto rows) -> Kernel {
+    using W = typename decltype(rows)::Wide;
+    if constexpr (std::is_same_v<W, double> || std::is_same_v<W, bool>) {
       return {};
+    } else {
+      return zip(type.shape.elements(), rows, rows, [width = static_cast<int>(rows.bytes) * 8](W a, W b) {
+        return static_cast<W>(shifted<how>(static_cast<uint64_t>(a), static_cast<uint64_t>(b), width));
+      });
     }
   });
 }
 
 Kernel compare(const Graph& graph, const Node& node) {
   const Type& type = operand_type(graph, node, 0);
-  int64_t count = type.shape.elements();
   const std::string& direction = node.attributes.text("direction");
-  return dispatch(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto with = [&](auto f) { return zip<T, bool>(count, [f](T a, T b) { return f(widen(a), widen(b)); }); };
+  return dispatch_rows(type.dtype, [&](auto rows) {
+    auto with = [&](auto f) { return zip(type.shape.elements(), rows, rows_of<bool>(), f); };
     if (direction == "EQ") return with([](auto a, auto b) { return a == b; });
     if (direction == "NE") return with([](auto a, auto b) { return a != b; });
     if (direction == "GE") return with([](auto a, auto b) { return a >= b; });
@@ -145,19 +149,26 @@ Kernel compare(const Graph& graph, const Node& node) {
   });
 }
 
+template <class Bytes>
+Kernel select_bytes(int64_t count) {
+  return {[count](const Pointers& p) {
+            for (int64_t i = 0; i < count; ++i) {
+              bool first = reinterpret_cast<const bool*>(p.operands[0])[i];
+              std::memcpy(p.results[0] + i * static_cast<int64_t>(sizeof(Bytes)),
+                          p.operands[first ? 1 : 2] + i * static_cast<int64_t>(sizeof(Bytes)), sizeof(Bytes));
+            }
+          },
+          0};
+}
+
 Kernel select(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    return {[count = type.shape.elements()](const Pointers& p) {
-              auto* predicate = reinterpret_cast<const bool*>(p.operands[0]);
-              auto* a = reinterpret_cast<const T*>(p.operands[1]);
-              auto* b = reinterpret_cast<const T*>(p.operands[2]);
-              auto* to = reinterpret_cast<T*>(p.results[0]);
-              for (int64_t i = 0; i < count; ++i) to[i] = predicate[i] ? a[i] : b[i];
-            },
-            0};
-  });
+  switch (byte_size(type.dtype)) {
+    case 1: return select_bytes<uint8_t>(type.shape.elements());
+    case 2: return select_bytes<uint16_t>(type.shape.elements());
+    case 4: return select_bytes<uint32_t>(type.shape.elements());
+    default: return select_bytes<uint64_t>(type.shape.elements());
+  }
 }
 
 constexpr KernelRow rows[] = {
@@ -176,9 +187,9 @@ constexpr KernelRow rows[] = {
          return a;
        }
      }>},
-    {Op::and_, bitwise<Bits::both>},
-    {Op::or_, bitwise<Bits::either>},
-    {Op::xor_, bitwise<Bits::differing>},
+    {Op::and_, bitwise<both>},
+    {Op::or_, bitwise<either>},
+    {Op::xor_, bitwise<differing>},
     {Op::shift_left, shift<Shift::left>},
     {Op::shift_right_arithmetic, shift<Shift::arithmetic>},
     {Op::shift_right_logical, shift<Shift::logical>},

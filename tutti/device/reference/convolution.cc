@@ -7,7 +7,7 @@ namespace tutti::reference {
 namespace {
 
 struct Axis {
-  int64_t outputs, inputs, input_stride, taps, stride, low, input_dilation, tap_dilation;
+  int64_t outputs, inputs, input_stride /* bytes */, taps, stride, low, input_dilation, tap_dilation;
   // The input position under a tap, or -1 for padding and for the gaps of a dilated input.
   int64_t input(int64_t output, int64_t tap) const {
     int64_t place = output * stride - low + tap * tap_dilation;
@@ -25,10 +25,10 @@ bool advance(Ints& position, const std::vector<Axis>& axes, int64_t Axis::*exten
   return false;
 }
 
-template <class T>
+template <class S>
 class Convolution {
  public:
-  Convolution(const Graph& graph, const Node& node) {
+  Convolution(const Graph& graph, const Node& node, SumRows<S> type) : type_(type) {
     const auto& a = node.attributes;
     const Shape &input = operand_type(graph, node, 0).shape, &kernel = operand_type(graph, node, 1).shape,
                 &output = result_type(graph, node).shape;
@@ -36,14 +36,14 @@ class Convolution {
     Ints strides = input.strides();
     for (int64_t i = 0; i < spatial; ++i) {
       auto at = static_cast<size_t>(i);
-      axes_.push_back({output[i + 1], input[i + 1], strides[at + 1], kernel[i], a.ints("strides")[at], a.ints("low")[at],
+      axes_.push_back({output[i + 1], input[i + 1], strides[at + 1] * type.bytes, kernel[i], a.ints("strides")[at], a.ints("low")[at],
                        a.ints("lhs_dilation")[at], a.ints("rhs_dilation")[at]});
       taps_ *= kernel[i];
       positions_ *= output[i + 1];
     }
     groups_ = a.integer("groups");
     batch_ = input[0];
-    batch_stride_ = input.elements() == 0 ? 0 : strides[0];
+    batch_stride_ = strides[0] * type.bytes;
     channels_ = input[spatial + 1];
     features_ = kernel[spatial + 1];
     nothing_ = output.elements() == 0;
@@ -57,29 +57,29 @@ class Convolution {
   bool depthwise() const { return group_channels_ == 1 && groups_ > 1; }
   int64_t workspace() const {
     if (nothing_) return 0;
-    int64_t elements = depthwise() ? features_ : row_block * taps_ * group_channels_;
-    return elements * static_cast<int64_t>(sizeof(Sum<T>));
+    int64_t elements = depthwise() ? 2 * features_ + channels_ : row_block * taps_ * group_channels_;
+    return elements * static_cast<int64_t>(sizeof(S));
   }
 
   void operator()(const Pointers& p) {
     if (nothing_) return;
-    auto* input = reinterpret_cast<const T*>(p.operands[0]);
-    auto* kernel = reinterpret_cast<const T*>(p.operands[1]);
-    auto* out = reinterpret_cast<T*>(p.results[0]);
-    auto* scratch = reinterpret_cast<Sum<T>*>(p.workspace);
-    for (int64_t n = 0; n < batch_; ++n, input += batch_stride_, out += positions_ * features_) {
+    const std::byte *input = p.operands[0], *kernel = p.operands[1];
+    std::byte* out = p.results[0];
+    auto* scratch = reinterpret_cast<S*>(p.workspace);
+    for (int64_t n = 0; n < batch_; ++n, input += batch_stride_, out += positions_ * features_ * type_.bytes) {
       if (depthwise()) {
         depthwise_image(input, kernel, out, scratch);
       } else {
         for (int64_t g = 0; g < groups_; ++g)
-          grouped_image(input + g * group_channels_, kernel + g * group_features_, out + g * group_features_, scratch);
+          grouped_image(input + g * group_channels_ * type_.bytes, kernel + g * group_features_ * type_.bytes,
+                        out + g * group_features_ * type_.bytes, scratch);
       }
     }
   }
 
  private:
   // The input element under the current tap of the current output position (channel 0), or nullptr.
-  const T* under(const T* image) const {
+  const std::byte* under(const std::byte* image) const {
     for (size_t a = 0; a < axes_.size(); ++a) {
       int64_t at = axes_[a].input(output_[a], tap_[a]);
       if (at < 0) return nullptr;
@@ -88,46 +88,55 @@ class Convolution {
     return image;
   }
 
-  void grouped_image(const T* image, const T* kernel, T* out, Sum<T>* patches) {
+  void grouped_image(const std::byte* image, const std::byte* kernel, std::byte* out, S* patches) {
     const int64_t depth = taps_ * group_channels_;
     std::fill(output_.begin(), output_.end(), 0);
     for (int64_t start = 0; start < positions_; start += row_block) {
       int64_t count = std::min(row_block, positions_ - start);
-      Sum<T>* to = patches;
+      S* to = patches;
       for (int64_t r = 0; r < count; ++r) {
         std::fill(tap_.begin(), tap_.end(), 0);
         do {
-          const T* from = under(image);
-          for (int64_t c = 0; c < group_channels_; ++c) *to++ = from == nullptr ? Sum<T>{} : to_sum(from[c]);
+          if (const std::byte* from = under(image)) {
+            type_.read(from, to, group_channels_);
+          } else {
+            std::fill_n(to, group_channels_, S{});
+          }
+          to += group_channels_;
         } while (advance(tap_, axes_, &Axis::taps));
         advance(output_, axes_, &Axis::outputs);
       }
-      multiply_rows<T>(patches, count, depth, kernel, features_, group_features_, out + start * features_, features_);
+      multiply_rows(type_, patches, count, depth, kernel, features_, group_features_, out + start * features_ * type_.bytes, features_);
     }
   }
 
-  void depthwise_image(const T* image, const T* kernel, T* out, Sum<T>* sums) {
+  void depthwise_image(const std::byte* image, const std::byte* kernel, std::byte* out, S* sums) {
+    S *weights = sums + features_, *values = weights + features_;
     std::fill(output_.begin(), output_.end(), 0);
-    for (int64_t position = 0; position < positions_; ++position, out += features_) {
-      std::fill_n(sums, features_, Sum<T>{});
+    for (int64_t position = 0; position < positions_; ++position) {
+      std::fill_n(sums, features_, S{});
       std::fill(tap_.begin(), tap_.end(), 0);
-      const T* weights = kernel;
+      const std::byte* tap = kernel;
       do {
-        if (const T* from = under(image)) {
+        if (const std::byte* from = under(image)) {
+          type_.read(from, values, channels_);
+          type_.read(tap, weights, features_);
           if (group_features_ == 1) {
-            for (int64_t c = 0; c < channels_; ++c) sums[c] += to_sum(from[c]) * to_sum(weights[c]);
+            for (int64_t c = 0; c < channels_; ++c) sums[c] += values[c] * weights[c];
           } else {
             for (int64_t c = 0; c < channels_; ++c)
-              for (int64_t f = c * group_features_; f < (c + 1) * group_features_; ++f) sums[f] += to_sum(from[c]) * to_sum(weights[f]);
+              for (int64_t f = c * group_features_; f < (c + 1) * group_features_; ++f) sums[f] += values[c] * weights[f];
           }
         }
-        weights += features_;
+        tap += features_ * type_.bytes;
       } while (advance(tap_, axes_, &Axis::taps));
-      for (int64_t f = 0; f < features_; ++f) out[f] = from_sum<T>(sums[f]);
+      type_.write(sums, out, features_);
+      out += features_ * type_.bytes;
       advance(output_, axes_, &Axis::outputs);
     }
   }
 
+  SumRows<S> type_;
   std::vector<Axis> axes_;
   int64_t taps_ = 1, positions_ = 1, groups_ = 1, batch_ = 0, batch_stride_ = 0, channels_ = 0, features_ = 0;
   int64_t group_channels_ = 0, group_features_ = 0;
@@ -136,8 +145,8 @@ class Convolution {
 };
 
 Kernel convolution(const Graph& graph, const Node& node) {
-  return dispatch(result_type(graph, node).dtype, [&](auto zero) -> Kernel {
-    Convolution<decltype(zero)> convolution(graph, node);
+  return dispatch_sums(result_type(graph, node).dtype, [&](auto rows) -> Kernel {
+    Convolution convolution(graph, node, rows);
     int64_t workspace = convolution.workspace();
     return {std::move(convolution), workspace};
   });

@@ -1,4 +1,6 @@
 // Elementwise ops of one operand, and iota.
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <numbers>
 
@@ -9,38 +11,39 @@ namespace tutti::reference {
 
 namespace {
 
+// f on every element, some at a time: read as wide numbers, written as narrow ones of the same or another wide type.
 template <class From, class To, class F>
-Kernel map(int64_t count, F f) {
-  return {[count, f](const Pointers& p) {
-            auto* from = reinterpret_cast<const From*>(p.operands[0]);
-            auto* to = reinterpret_cast<To*>(p.results[0]);
-            for (int64_t i = 0; i < count; ++i) to[i] = f(from[i]);
+Kernel map(int64_t count, Rows<From> from, Rows<To> to, F f) {
+  return {[=](const Pointers& p) {
+            std::array<From, row_chunk> x;
+            std::array<To, row_chunk> y;
+            for (int64_t start = 0; start < count; start += row_chunk) {
+              int64_t length = std::min(row_chunk, count - start);
+              from.read(p.operands[0] + start * from.bytes, x.data(), length);
+              for (size_t i = 0; i < static_cast<size_t>(length); ++i) y[i] = f(x[i]);
+              to.write(y.data(), p.results[0] + start * to.bytes, length);
+            }
           },
           0};
+}
+
+template <class W, class F>
+Kernel map(int64_t count, Rows<W> rows, F f) {
+  return map(count, rows, rows, f);
 }
 
 // A function of doubles, on any float type.
 template <auto f>
 Kernel real(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    if constexpr (is_floating<T>) {
-      return map<T, T>(type.shape.elements(), [](T x) { return narrow<T>(f(widen(x))); });
-    } else {
-      return {};
-    }
-  });
+  return map(type.shape.elements(), float_rows(type.dtype), f);
 }
 
 // A function of any wide type.
 template <auto f>
 Kernel any(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    return map<T, T>(type.shape.elements(), [](T x) { return narrow<T>(f(widen(x))); });
-  });
+  return dispatch_rows(type.dtype, [&](auto rows) { return map(type.shape.elements(), rows, f); });
 }
 
 constexpr auto absolute = []<class W>(W x) -> W {
@@ -106,31 +109,44 @@ double log_gamma(double x) {
 
 Kernel is_finite(const Graph& graph, const Node& node) {
   const Type& type = operand_type(graph, node, 0);
-  return dispatch(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return map<T, bool>(type.shape.elements(), [](T x) { return !is_floating<T> || std::isfinite(static_cast<double>(x)); });
+  return dispatch_rows(type.dtype, [&](auto rows) {
+    return map(type.shape.elements(), rows, rows_of<bool>(), [](auto x) {
+      if constexpr (std::is_same_v<decltype(x), double>) {
+        return std::isfinite(x);
+      } else {
+        return true;
+      }
+    });
   });
 }
 
 Kernel population_count(const Graph& graph, const Node& node) {
   const Type& type = operand_type(graph, node, 0);
-  return dispatch(type.dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      return map<T, T>(type.shape.elements(), [](T x) { return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x))); });
-    } else {
-      return {};
-    }
+  int bits = static_cast<int>(byte_size(type.dtype)) * 8;
+  return dispatch_rows(type.dtype, [&](auto rows) {
+    return map(type.shape.elements(), rows, [bits](auto x) {
+      // A negative number was widened with ones.
+      return static_cast<decltype(x)>(std::popcount(static_cast<uint64_t>(x) << (64 - bits)));
+    });
   });
 }
 
 Kernel converted(const Graph& graph, const Node& node) {
-  int64_t count = result_type(graph, node).shape.elements();
-  return dispatch(operand_type(graph, node, 0).dtype, [&](auto from) {
-    return dispatch(result_type(graph, node).dtype, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      return map<From, To>(count, [](From x) { return convert_element<To>(x); });
+  const Type &from = operand_type(graph, node, 0), &to = result_type(graph, node);
+  return dispatch_rows(from.dtype, [&](auto rows) {
+    using From = typename decltype(rows)::Wide;
+    return dispatch(to.dtype, [&](auto zero) -> Kernel {
+      using To = decltype(zero);
+      return {[rows, count = to.shape.elements()](const Pointers& p) {
+                std::array<From, row_chunk> x;
+                auto* out = reinterpret_cast<To*>(p.results[0]);
+                for (int64_t start = 0; start < count; start += row_chunk) {
+                  int64_t length = std::min(row_chunk, count - start);
+                  rows.read(p.operands[0] + start * rows.bytes, x.data(), length);
+                  for (int64_t i = 0; i < length; ++i) out[start + i] = convert_element<To>(x[static_cast<size_t>(i)]);
+                }
+              },
+              0};
     });
   });
 }

@@ -9,16 +9,33 @@ namespace tutti::reference {
 
 namespace {
 
-// Elements widened at a time.
-constexpr int64_t chunk = 256;
-
 bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
 
-// Walks the operand in memory order and accumulates into one wide element per result; neighbouring axes of the same fate are joined.
+// What a kind of reduction does to rows of wide elements.
+template <class W>
+struct Combine {
+  W initial;
+  void (*each)(W* sums, const W* x, int64_t count);  // sums[i] with x[i]
+  W (*all)(W sum, const W* x, int64_t count);        // one sum with every x[i]
+};
+
 template <class W, class F>
+Combine<W> combine_of(DType dtype) {
+  return {identity<W, F>(dtype),
+          [](W* sums, const W* x, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) sums[i] = F{}(sums[i], x[i]);
+          },
+          [](W sum, const W* x, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) sum = F{}(sum, x[i]);
+            return sum;
+          }};
+}
+
+// Walks the operand in memory order and accumulates into one wide element per result; neighbouring axes of the same fate are joined.
+template <class W>
 class Reduction {
  public:
-  Reduction(const Graph& graph, const Node& node, Rows<W> rows, W initial) : rows_(rows), initial_(initial) {
+  Reduction(const Graph& graph, const Node& node, Rows<W> rows, Combine<W> combine) : rows_(rows), combine_(combine) {
     const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
     Ints strides = to.strides();
     size_t kept = 0;
@@ -40,17 +57,21 @@ class Reduction {
 
   void operator()(const Pointers& p) {
     auto* sums = reinterpret_cast<W*>(p.workspace);
-    std::fill(sums, sums + results_, initial_);
+    std::fill(sums, sums + results_, combine_.initial);
     std::fill(position_.begin(), position_.end(), 0);
     const Axis row = axes_.back();
     const std::byte* x = p.operands[0];
     W* sum = sums;
     for (int64_t done = 0; done < count_; done += row.extent) {
-      for (int64_t start = 0; start < row.extent; start += chunk) {
-        int64_t length = std::min(chunk, row.extent - start);
+      for (int64_t start = 0; start < row.extent; start += row_chunk) {
+        int64_t length = std::min(row_chunk, row.extent - start);
         rows_.read(x, chunk_.data(), length);
         x += length * rows_.bytes;
-        accumulate(sum + start * row.stride, length, row.stride);
+        if (row.stride == 0) {
+          *sum = combine_.all(*sum, chunk_.data(), length);
+        } else {
+          combine_.each(sum + start, chunk_.data(), length);
+        }
       }
       for (size_t a = axes_.size() - 1; a-- > 0;) {
         sum += axes_[a].stride;
@@ -67,31 +88,20 @@ class Reduction {
     int64_t extent, stride;  // in the result
   };
 
-  void accumulate(W* sum, int64_t length, int64_t stride) {
-    const W* x = chunk_.data();
-    if (stride == 0) {
-      W total = *sum;
-      for (int64_t i = 0; i < length; ++i) total = F{}(total, x[i]);
-      *sum = total;
-    } else {
-      for (int64_t i = 0; i < length; ++i) sum[i] = F{}(sum[i], x[i]);
-    }
-  }
-
   Rows<W> rows_;
-  W initial_;
+  Combine<W> combine_;
   std::vector<Axis> axes_;
   int64_t count_, results_;
   Ints position_;
-  std::array<W, chunk> chunk_;
+  std::array<W, row_chunk> chunk_;
 };
 
 // Trailing axes that the window does not touch form a row that is accumulated as a whole; for the others, each output position walks its
 // window and skips what falls into padding or between dilated elements.
-template <class W, class F>
+template <class W>
 class WindowReduction {
  public:
-  WindowReduction(const Graph& graph, const Node& node, Rows<W> rows, W initial) : rows_(rows), initial_(initial) {
+  WindowReduction(const Graph& graph, const Node& node, Rows<W> rows, Combine<W> combine) : rows_(rows), combine_(combine) {
     const auto& a = node.attributes;
     const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
     Ints strides = from.strides();
@@ -118,9 +128,9 @@ class WindowReduction {
     std::byte* to = p.results[0];
     std::fill(position_.begin(), position_.end(), 0);
     for (int64_t o = 0; o < outputs_; ++o) {
-      for (int64_t start = 0; start < row_; start += chunk) {
-        int64_t length = std::min(chunk, row_ - start);
-        std::fill_n(sums_.begin(), length, initial_);
+      for (int64_t start = 0; start < row_; start += row_chunk) {
+        int64_t length = std::min(row_chunk, row_ - start);
+        std::fill_n(sums_.begin(), length, combine_.initial);
         if (!empty_input_) accumulate(0, p.operands[0] + start * rows_.bytes, length);
         rows_.write(sums_.data(), to, length);
         to += length * rows_.bytes;
@@ -140,8 +150,7 @@ class WindowReduction {
   void accumulate(size_t axis, const std::byte* from, int64_t length) {
     if (axis == axes_.size()) {
       rows_.read(from, chunk_.data(), length);
-      for (int64_t i = 0; i < length; ++i)
-        sums_[static_cast<size_t>(i)] = F{}(sums_[static_cast<size_t>(i)], chunk_[static_cast<size_t>(i)]);
+      combine_.each(sums_.data(), chunk_.data(), length);
       return;
     }
     const Axis& a = axes_[axis];
@@ -156,20 +165,21 @@ class WindowReduction {
   }
 
   Rows<W> rows_;
-  W initial_;
+  Combine<W> combine_;
   std::vector<Axis> axes_;
   int64_t row_ = 1, outputs_ = 0;
   bool empty_input_ = false;
   Ints position_;
-  std::array<W, chunk> sums_, chunk_;
+  std::array<W, row_chunk> sums_, chunk_;
 };
 
-template <template <class, class> class How>
+template <template <class> class How>
 Kernel reduce(const Graph& graph, const Node& node) {
-  return dispatch(operand_type(graph, node, 0).dtype, [&](auto zero) {
-    using T = decltype(zero);
+  DType dtype = operand_type(graph, node, 0).dtype;
+  return dispatch_rows(dtype, [&](auto rows) {
+    using W = typename decltype(rows)::Wide;
     return dispatch_kind(node.attributes.text("kind"), [&](auto f) -> Kernel {
-      How<Wide<T>, decltype(f)> reduction(graph, node, rows_of<T>(), identity<T, decltype(f)>());
+      How<W> reduction(graph, node, rows, combine_of<W, decltype(f)>(dtype));
       int64_t workspace = reduction.workspace();
       return {std::move(reduction), workspace};
     });

@@ -60,9 +60,8 @@ class Sort {
 };
 
 Kernel sort(const Graph& graph, const Node& node) {
-  return dispatch(result_type(graph, node).dtype, [&](auto zero) -> Kernel {
-    using T = decltype(zero);
-    Sort<Wide<T>> sort(graph, node, rows_of<T>());
+  return dispatch_rows(result_type(graph, node).dtype, [&](auto rows) -> Kernel {
+    Sort<typename decltype(rows)::Wide> sort(graph, node, rows);
     int64_t workspace = sort.workspace();
     return {std::move(sort), workspace};
   });

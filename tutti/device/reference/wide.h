@@ -35,10 +35,14 @@ T narrow(Wide<T> x) {
 // Rows of a narrow type as rows of the wide one, so that loops need one instance a wide type.
 template <class W>
 struct Rows {
+  using Wide = W;
   int64_t bytes;  // of a narrow element
   void (*read)(const std::byte* from, W* to, int64_t count);
   void (*write)(const W* from, std::byte* to, int64_t count);
 };
+
+// Elements widened at a time.
+inline constexpr int64_t row_chunk = 256;
 
 template <class T>
 Rows<Wide<T>> rows_of() {
@@ -49,6 +53,32 @@ Rows<Wide<T>> rows_of() {
           [](const Wide<T>* from, std::byte* to, int64_t count) {
             for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i] = narrow<T>(from[i]);
           }};
+}
+
+inline Rows<double> float_rows(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return rows_of<Half>();
+    case DType::bf16: return rows_of<BFloat>();
+    case DType::f32: return rows_of<float>();
+    default: return rows_of<double>();
+  }
+}
+
+// Calls f with the rows of a dtype: one instance of f a wide type.
+template <class F>
+auto dispatch_rows(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::boolean: return f(rows_of<bool>());
+    case DType::i8: return f(rows_of<int8_t>());
+    case DType::i16: return f(rows_of<int16_t>());
+    case DType::i32: return f(rows_of<int32_t>());
+    case DType::i64: return f(rows_of<int64_t>());
+    case DType::u8: return f(rows_of<uint8_t>());
+    case DType::u16: return f(rows_of<uint16_t>());
+    case DType::u32: return f(rows_of<uint32_t>());
+    case DType::u64: return f(rows_of<uint64_t>());
+    default: return f(float_rows(dtype));
+  }
 }
 
 // One meaning of each arithmetic op for all wide types. On bool, add is or and multiply is and.
@@ -103,23 +133,23 @@ struct Minimum {
   }
 };
 
-// What a reduction of kind F over elements of type T starts from.
-template <class T, class F>
-Wide<T> identity() {
-  using Limits = std::numeric_limits<Wide<T>>;
+// What a reduction of kind F over elements of a dtype starts from.
+template <class W, class F>
+W identity(DType dtype) {
   if constexpr (std::is_same_v<F, Maximum> || std::is_same_v<F, Minimum>) {
-    constexpr bool lowest = std::is_same_v<F, Maximum>;
-    if constexpr (is_floating<T>) {
-      return lowest ? -Limits::infinity() : Limits::infinity();
-    } else if constexpr (std::is_same_v<T, bool>) {
-      return !lowest;
-    } else {
-      return lowest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
-    }
-  } else if constexpr (std::is_same_v<F, Multiply>) {
-    return Wide<T>{1};
+    return dispatch(dtype, [](auto zero) -> W {
+      using T = decltype(zero);
+      constexpr bool lowest = std::is_same_v<F, Maximum>;
+      if constexpr (!std::is_same_v<Wide<T>, W>) {
+        return W{};
+      } else if constexpr (is_floating<T>) {
+        return lowest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+      } else {
+        return lowest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+      }
+    });
   } else {
-    return Wide<T>{};
+    return std::is_same_v<F, Multiply> ? W{1} : W{};
   }
 }
 
