@@ -66,6 +66,7 @@ TEST(Samples, SeveralInputsComeByNameOrByOrder) {
 TEST(Samples, AnArrayThatIsMissingListsThoseThatAreThere) {
   EXPECT_PRED2(contains, refusal(numpy_file("stored.npz"), {{"aa", DType::f32, {3, 2}}, {"b", DType::f32, {}}}),
                "no array 'aa' in '" + numpy_file("stored.npz") + "'; it has 'a', 'b' (did you mean 'a'");
+  EXPECT_PRED2(contains, refusal(numpy_file("stored.npz"), {{"a", DType::f32, {3, 2}}, {"c", DType::f32, {}}}), "no array 'c' in ");
   EXPECT_PRED2(contains, refusal(numpy_file("by_order.npz"), {{"p", DType::f32, {3}}, {"q", DType::f32, {2}}, {"r", DType::f32, {2}}}),
                "no array 'arr_2'");
 }

@@ -99,22 +99,18 @@ std::unique_ptr<SampleReader> open_npz(const std::string& path, const std::vecto
   NpzReader npz(path);
   const auto& names = npz.names();
   auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  bool by_name = std::all_of(inputs.begin(), inputs.end(), [&](const InputSpec& input) { return has(input.name); });
-  bool by_order = has("arr_0");
+  bool by_name = std::any_of(inputs.begin(), inputs.end(), [&](const InputSpec& input) { return has(input.name); });
+  bool by_order = !by_name && has("arr_0");
+  bool only_one = !by_name && inputs.size() == 1 && names.size() == 1;
   std::vector<std::string> chosen;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::string name = by_name                                   ? inputs[i].name
-                       : by_order                                ? fmt::format("arr_{}", i)
-                       : inputs.size() == 1 && names.size() == 1 ? names[0]
-                                                                 : "";
-    if (!has(name)) {
-      std::string found;
-      for (size_t k = 0; k < std::min<size_t>(names.size(), 20); ++k) found += fmt::format("{}'{}'", k ? ", " : "", escape(names[k], 60));
-      fail<InvalidArgument>(
-          "input", "no array '{}' in '{}'; it has {}{}; hint: arrays are named after the model's inputs, or arr_0, arr_1, ...",
-          by_order ? name : inputs[i].name, path, found.empty() ? "none" : found, by_order ? "" : did_you_mean(inputs[i].name, names));
-    }
-    chosen.push_back(name);
+    chosen.push_back(by_order ? fmt::format("arr_{}", i) : only_one ? names[0] : inputs[i].name);
+    if (has(chosen[i])) continue;
+    std::string found;
+    for (size_t k = 0; k < std::min<size_t>(names.size(), 20); ++k) found += fmt::format("{}'{}'", k ? ", " : "", escape(names[k], 60));
+    fail<InvalidArgument>("input",
+                          "no array '{}' in '{}'; it has {}{}; hint: arrays are named after the model's inputs, or arr_0, arr_1, ...",
+                          chosen[i], path, found.empty() ? "none" : found, did_you_mean(chosen[i], names));
   }
   std::vector<NpyReader> arrays;
   for (const auto& name : chosen) arrays.push_back(npz.open(name));
