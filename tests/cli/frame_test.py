@@ -1,0 +1,144 @@
+"""What holds for every verb: usage, exit codes, one-line errors, colours, signals, and nothing half-written."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+
+import program
+
+program.use_oracle_python()
+
+import numpy as np
+
+DENSE = program.DATA / "dense.keras"
+
+
+class Usage(program.ProgramTest):
+    def test_help_lists_the_verbs_and_each_verb_helps(self):
+        run = self.succeed("--help")
+        for verb in ("devices", "inspect", "predict"):
+            self.assertIn(f"\n  {verb} ", run.out)
+            self.assertIn(f"tutti {verb}", self.succeed(verb, "--help").out)
+        self.assertIn("--batch", self.succeed("predict", "--help").out)
+
+    def test_version(self):
+        self.assertRegex(self.succeed("--version").out, r"^tutti \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage_is_exit_code_2(self):
+        self.refuse(2, "hint: tutti --help")
+        self.refuse(2, "unknown verb 'pedict' (did you mean 'predict'?)", "pedict")
+        self.refuse(2, "--frobnicate", "devices", "--frobnicate")
+        self.refuse(2, "MODEL", "inspect")
+        self.refuse(2, "hint: tutti predict --help", "predict", DENSE)
+        self.refuse(2, "--batch", "predict", DENSE, "x.npy", "--batch", "0")
+        self.refuse(2, "--batch", "predict", DENSE, "x.npy", "--batch", "many")
+        self.refuse(2, "--header", "predict", DENSE, "x.npy", "--header", "perhaps")
+        self.refuse(2, "--repeat needs --latency", "predict", DENSE, "x.npy", "--repeat", "3")
+        self.refuse(2, "unknown device 'referense' (did you mean 'reference'?)", "predict", DENSE, "x.npy", "--device", "referense")
+        self.refuse(2, "'y.txt': the name says the format; expected .npy, .npz or .csv", "predict", DENSE, "x.npy", "-o", "y.txt")
+
+    def test_flags_of_the_program_stand_before_or_after_the_verb(self):
+        self.assertEqual(self.succeed("--json", "devices").json, self.succeed("devices", "--json").json)
+
+    def test_a_missing_file_is_exit_code_1_and_named(self):
+        self.refuse(1, "nowhere.keras", "inspect", "nowhere.keras")
+        self.refuse(1, "nowhere.npy", "predict", DENSE, "nowhere.npy")
+
+    def test_control_characters_never_reach_the_terminal(self):
+        self.refuse(1, r"a\x1b[31m\nb.keras", "inspect", "a\x1b[31m\nb.keras")
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            self.refuse(1, "cannot write to stdout: No space left", "devices", stdout=full)
+
+    def test_an_output_that_cannot_be_made_is_an_error(self):
+        np.save(self.folder / "x.npy", np.zeros((2, 4), "float32"))
+        self.refuse(1, "no_folder/y.npy", "predict", DENSE, "x.npy", "-o", "no_folder/y.npy")
+
+    def test_verbose_talks_on_stderr_only(self):
+        run = self.run_program("-v", "inspect", DENSE)
+        self.assertEqual((run.code, run.out), (0, self.succeed("inspect", DENSE).out))
+        self.assertRegex(run.err, r"^tutti: read '.*' in ")
+
+
+class Devices(program.ProgramTest):
+    def test_lists_what_is_there(self):
+        self.assertRegex(self.succeed("devices").out, r"(?m)^reference +host ")
+        listed = {device["name"]: device for device in self.succeed("devices", "--json").json["devices"]}
+        self.assertTrue(listed["reference"]["usable"])
+        self.assertGreater(listed["reference"]["memory_bytes"], 2**28)
+        self.assertEqual(set(listed["null"]), {"name", "kind", "usable", "memory_bytes", "found", "description"})
+
+
+class Terminal(program.ProgramTest):
+    def run_on_terminal(self, *arguments, env=None):
+        """stderr is a terminal; gives the exit code and what was shown."""
+        ours, theirs = pty.openpty()
+        environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | (env or {})
+        child = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=theirs, cwd=self.folder, env=environment)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(ours)
+        child.stdout.close()
+        return child.wait(), shown.decode()
+
+    def test_errors_are_coloured_unless_no_color_is_set(self):
+        code, shown = self.run_on_terminal("inspect", "nowhere.keras")
+        self.assertEqual(code, 1)
+        self.assertIn("\x1b[31;1merror:\x1b[0m", shown)
+        _, shown = self.run_on_terminal("inspect", "nowhere.keras", env={"NO_COLOR": "1"})
+        self.assertTrue(shown.startswith("tutti: error: ["), shown)
+        _, shown = self.run_on_terminal("inspect", "nowhere.keras", env={"NO_COLOR": ""})
+        self.assertIn("\x1b[", shown)
+
+    def test_progress_is_shown_on_a_terminal_and_cleared(self):
+        np.save(self.folder / "x.npy", np.zeros((200000, 4), "float32"))
+        _, shown = self.run_on_terminal("predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "16")
+        self.assertRegex(shown, r"predict \[#*\.*\] +\d+%  \d+/200000  .*/s  \d+ s left")
+        self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown[-80:]))
+        _, shown = self.run_on_terminal("--quiet", "predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "16")
+        self.assertEqual(shown, "")
+
+
+class Signals(program.ProgramTest):
+    def end_with(self, number):
+        np.save(self.folder / "x.npy", np.zeros((20_000_000, 4), "uint8"))
+        child = subprocess.Popen([self.program, "predict", str(DENSE), "x.npy", "-o", "y.npz", "--batch", "1"], cwd=self.folder, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 120
+        while not any(p.name.endswith(".part") and p.stat().st_size > 0 for p in self.folder.iterdir()):
+            self.assertLess(time.monotonic(), deadline, "no output was begun")
+            self.assertIsNone(child.poll(), "the program ended by itself")
+            time.sleep(0.02)
+        begin = time.monotonic()
+        child.send_signal(number)
+        _, err = child.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(child.returncode, 128 + number)
+        self.assertEqual(err, b"")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["x.npy"])
+
+    def test_ctrl_c_leaves_nothing_half_written(self):
+        self.end_with(signal.SIGINT)
+
+    def test_sigterm_leaves_nothing_half_written(self):
+        self.end_with(signal.SIGTERM)
+
+    def test_an_existing_output_survives_an_interrupted_run(self):
+        (self.folder / "y.npy").write_bytes(b"precious")
+        np.save(self.folder / "x.npy", np.zeros((4, 5), "float32"))
+        self.refuse(1, "input 'features' expects float32 (samples, 4)", "predict", DENSE, "x.npy", "-o", "y.npy")
+        self.assertEqual((self.folder / "y.npy").read_bytes(), b"precious")
+
+
+if __name__ == "__main__":
+    program.main()
