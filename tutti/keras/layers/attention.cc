@@ -126,14 +126,14 @@ Value fused_shares(Value scores, Value mask, DType dtype) {
   return convert(softmax(scores, {-1}), dtype);
 }
 
-// Keras's softmax layer: in the compute dtype; where nothing may be seen, nothing is (in Keras 2, everything alike).
-Value masked_softmax(const Lowering& lowering, Value scores, Value mask, const Ints& axes) {
-  double large = scores.dtype() == DType::f16 ? -3e4 : -1e9;
-  Value low = scalar(scores.graph(), scores.dtype(), large);
-  bool adds = lowering.keras_major < 3;
-  if (mask) scores = adds ? select(mask, scores, scores + large) : select(mask, scores, low);
+// Keras's softmax layer: in the compute dtype; where nothing may be seen, nothing is. In Keras 2 everything alike is, and masked scores are
+// lowered rather than replaced unless "softmax_robust_masking" says so.
+Value masked_softmax(Call& c, Value scores, Value mask, const Ints& axes) {
+  bool keras2 = c.lowering.keras_major < 3, lowered = keras2 && !c.config.flag("softmax_robust_masking", false);
+  double large = scores.dtype() != DType::f16 ? -1e9 : keras2 ? -65504 : -3e4;
+  if (mask) scores = select(mask, scores, lowered ? scores + large : full_like(scores, large));
   Value shares = axes.size() > 1 ? exponential(scores - logsumexp(scores, axes, true)) : softmax(scores, axes);
-  return mask && !adds ? select(mask, shares, full_like(shares, 0)) : shares;
+  return mask && !keras2 ? select(mask, shares, full_like(shares, 0)) : shares;
 }
 
 struct Attended {
@@ -165,7 +165,7 @@ Attended attend(Call& c, Value query, Value key, Value value, Value mask, const 
   scores = transpose(scores, permutation);
   mask = for_scores(mask, scores.rank(), attended);
   for (int64_t i = 0; i < attended; ++i) softmax_axes.push_back(leading + attended + i);
-  Value shares = fused ? fused_shares(scores * scale, mask, dtype) : masked_softmax(c.lowering, scores, mask, softmax_axes);
+  Value shares = fused ? fused_shares(scores * scale, mask, dtype) : masked_softmax(c, scores, mask, softmax_axes);
   Ints left(permutation.begin(), permutation.begin() + leading);
   Value out = dot_general(shares, value, {left, batch, softmax_axes, axes});  // [batch..., heads, target..., depth]
   for (size_t i = 0; i < batch.size(); ++i) order[static_cast<size_t>(batch[i])] = static_cast<int64_t>(i);
@@ -311,14 +311,17 @@ Outputs additive_attention(Call& c) {
   });
 }
 
+constexpr std::string_view grouped_options =
+    "head_dim num_query_heads num_key_value_heads dropout use_bias use_gate sliding_window flash_attention";
+
 const LayerRow rows[] = {
     {"AdditiveAttention", additive_attention, Masking::own, "use_scale dropout causal"},
     {"Attention", attention, Masking::own, "use_scale score_mode dropout causal"},
-    {"GroupQueryAttention", grouped_query_attention, Masking::own,
-     "head_dim num_query_heads num_key_value_heads dropout use_bias use_gate sliding_window flash_attention"},
+    {"GroupQueryAttention", grouped_query_attention, Masking::own, grouped_options},
+    {"GroupedQueryAttention", grouped_query_attention, Masking::own, grouped_options, "its name in .h5 files"},
     {"MultiHeadAttention", multi_head_attention, Masking::own,
      "num_heads key_dim value_dim dropout use_bias use_gate output_shape attention_axes sliding_window flash_attention query_shape "
-     "key_shape value_shape",
+     "key_shape value_shape softmax_robust_masking",
      "query, value and key of different ranks are refused"},
 };
 

@@ -76,15 +76,14 @@ Outputs nan_extreme(Call& c) {
 
 Value deviation(Value x, Ints axes, bool keepdims) { return sqrt(variance(x, axes, keepdims)); }
 
-Value numbers_in(Value x, const Ints& axes, bool keepdims) { return sum(convert(logical_not(is_nan(x)), DType::f32), axes, keepdims); }
-Value nan_mean(Value x, Ints axes, bool keepdims) {
-  Value count = convert(numbers_in(x, axes, keepdims), x.dtype());
-  return sum(or_else(x, 0), axes, keepdims) / count;
+// The mean of `terms` over those places where x is a number.
+Value mean_where_number(Value x, Value terms, const Ints& axes, bool keepdims) {
+  Value missing = is_nan(x);
+  Value count = sum(convert(logical_not(missing), DType::f32), axes, keepdims);
+  return sum(select(missing, full_like(terms, 0), terms), axes, keepdims) / convert(count, x.dtype());
 }
-Value nan_variance(Value x, Ints axes, bool keepdims) {
-  Value centered = x - nan_mean(x, axes, true);
-  return nan_mean(square(centered), axes, keepdims);
-}
+Value nan_mean(Value x, Ints axes, bool keepdims) { return mean_where_number(x, x, axes, keepdims); }
+Value nan_variance(Value x, Ints axes, bool keepdims) { return mean_where_number(x, square(x - nan_mean(x, axes, true)), axes, keepdims); }
 Value nan_deviation(Value x, Ints axes, bool keepdims) { return sqrt(nan_variance(x, axes, keepdims)); }
 
 Outputs count_nonzero(Call& c) {
