@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 
+np.set_printoptions(suppress=True)
+
 
 def main():
     program, folder = sys.argv[1:]

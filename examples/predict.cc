@@ -5,7 +5,7 @@
 
 int main(int count, char** words) try {
   auto model = tutti::load(count > 1 ? words[1] : "spots.keras");
-  auto predict = tutti::compile(model, {.batch = 1, .device = "reference"});
+  auto predict = tutti::compile(model, {.batch = 1});
 
   std::vector<float> image(16 * 16, 0.0f), quarters(4);
   image[3 * 16 + 12] = 1.0f;  // a spot in the upper right quarter

@@ -1,7 +1,7 @@
 """Runs what README.md and docs/ show: snippets.py BUILD_FOLDER DATA_FOLDER.
 
-A ```console block is a session: lines that begin with "$ " are run by a shell, in a copy of the data folder that lasts through one document, with the build folder
-first in PATH; the lines below each must be what it prints (numbers to within 2 in the last digit shown). A ```cpp FILE block must be that file of the repository, which the build
+A ```console block is a session: lines that begin with "$ " are run by a shell, in a copy of the data folder that lasts through one document, with the programs of
+the build and its examples in PATH; the lines below each must be what it prints (numbers to within a ten-thousandth, or 2 in the last digit shown). A ```cpp FILE block must be that file of the repository, which the build
 compiles and runs. Other blocks are only shown.
 """
 
@@ -56,7 +56,7 @@ def listing(text, name):
 
 
 def session(text, folder, build):
-    environment = os.environ | {"PATH": f"{build}:{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment = os.environ | {"PATH": f"{build}:{build}/examples:{os.environ['PATH']}", "NO_COLOR": "1"}
     problems = []
     for step in re.split(r"^\$ ", text, flags=re.M)[1:]:
         command, _, shown = step.partition("\n")
@@ -67,7 +67,7 @@ def session(text, folder, build):
 
 
 def same(printed, shown):
-    """Equal up to trailing blanks, and up to the last digits of numbers: training and libraries round differently on other machines."""
+    """Equal up to trailing blanks, and up to the last digits of numbers: libraries round differently on other machines."""
     left, right = ("\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (printed, shown))
     if NUMBER.sub("#", left) != NUMBER.sub("#", right):
         return False
@@ -78,7 +78,7 @@ def close(printed, shown):
     a, b = decimal.Decimal(printed), decimal.Decimal(shown)
     if "." not in shown:
         return a == b
-    return abs(a - b) <= 2 * decimal.Decimal(1).scaleb(b.as_tuple().exponent)
+    return abs(a - b) <= max(2 * decimal.Decimal(1).scaleb(b.as_tuple().exponent), abs(b) / 10000)
 
 
 if __name__ == "__main__":
