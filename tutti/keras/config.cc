@@ -1,5 +1,7 @@
 #include "tutti/keras/config.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "tutti/base/error.h"
@@ -98,11 +100,31 @@ bool Config::channels_first() const {
 
 namespace {
 
+// "int8", "int4/128", "gptq/4/128"
+void read_quantization_mode(const Config& config, const std::string& mode, Policy& policy) {
+  size_t slash = mode.find('/');
+  policy.quantization = mode.substr(0, slash);
+  if (policy.quantization != "int4" || slash == std::string::npos) return;
+  const char *begin = mode.data() + slash + 1, *end = mode.data() + mode.size();
+  auto [stop, error] = std::from_chars(begin, end, policy.block_size);
+  if (error != std::errc() || stop != end) config.invalid("an int4 policy is int4/BLOCK; got '{}'", mode);
+}
+
 Policy policy_from_name(const Config& config, const std::string& name) {
-  if (name == "mixed_float16") return {DType::f16, DType::f32};
-  if (name == "mixed_bfloat16") return {DType::bf16, DType::f32};
-  if (auto dtype = dtype_from_numpy(name)) return {*dtype, *dtype};
-  config.unsupported("dtype policy '{}' is not read; hint: save the model under a plain or mixed float policy", name);
+  Policy out;
+  std::string base = name;
+  if (size_t from = name.find("_from_"); from != std::string::npos) {
+    read_quantization_mode(config, name.substr(0, from), out);
+    base = name.substr(from + 6);
+  }
+  if (auto dtype = dtype_from_numpy(base)) {
+    out.compute = out.variable = *dtype;
+  } else if (base == "mixed_float16" || base == "mixed_bfloat16") {
+    out.compute = base == "mixed_float16" ? DType::f16 : DType::bf16;
+  } else {
+    config.unsupported("dtype policy '{}' is not read; hint: save the model under a plain or mixed float policy", name);
+  }
+  return out;
 }
 
 }  // namespace
@@ -116,6 +138,12 @@ Policy read_policy(const Config& config) {
     std::string kind = policy.text("class_name", "");
     if (kind == "DTypePolicy" || kind == "Policy")
       return policy_from_name(config, Config(policy.at("config"), config.where()).text("name"));
+    static constexpr std::string_view quantized[] = {"QuantizedDTypePolicy", "Int4DTypePolicy", "QuantizedFloat8DTypePolicy",
+                                                     "GPTQDTypePolicy", "AWQDTypePolicy"};
+    if (std::find(std::begin(quantized), std::end(quantized), kind) != std::end(quantized)) {
+      Config inner(policy.at("config"), config.where());
+      return policy_from_name(config, inner.text("mode") + "_from_" + inner.text("source_name"));
+    }
     config.unsupported("dtype policy class '{}' is not read", kind);
   }
   config.invalid("'dtype' is a name or a policy; got {}", dtype.dump());

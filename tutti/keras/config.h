@@ -57,6 +57,8 @@ class Config {
 // A dtype policy: what a layer computes in and what its variables are stored as.
 struct Policy {
   DType compute = DType::f32, variable = DType::f32;
+  std::string quantization = "";  // "int8", "int4", "float8", ... after model.quantize()
+  int64_t block_size = -1;        // of int4
 };
 // From a config's "dtype": a name ("float32", "mixed_float16") or a serialized DTypePolicy / legacy Policy; absent means float32.
 Policy read_policy(const Config& config);

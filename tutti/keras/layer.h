@@ -86,6 +86,8 @@ class Call {
     std::optional<DType> dtype = {};  // default: the policy's variable dtype
   };
   Value weight(const std::string& name, Shape shape, const WeightOptions& options);
+  // A variable of a sublayer that this layer holds too (Variable::repeats); it stands before those asked for later.
+  void repeat_weight(const std::string& name, const Type& type);
   Value weight(const std::string& name, Shape shape) { return weight(name, std::move(shape), WeightOptions{}); }
 
   // Runs a layer that is serialized inside this one's config ({"class_name": ..., "config": ...}). `key` is the attribute that holds it in
@@ -99,7 +101,7 @@ class Call {
 
   // The layer's file among the archive's assets; nullptr when there is none.
   const std::string* asset(const std::string& name) const;
-  // Whether the layer, or a model around it, is called with training=True.
+  // Whether the layer, or a model around it, is called with training=True, in a file of Keras 2. In Keras 3 predict overrides it.
   bool training() const;
 
   Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope);

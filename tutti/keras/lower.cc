@@ -141,7 +141,10 @@ Call Lowering::open(const FoundRow& found, const Config& config, Scope& scope, c
   check_options(*found.row, config);
   if (training) check_training(config);
   scope.set_trainable(config.flag("trainable", true));
-  return {config, arguments, read_policy(config), found.autocast, *this, scope};
+  Policy policy = read_policy(config);
+  if (!policy.quantization.empty() && !is_listed(found.row->options, "quantization_config"))
+    config.unsupported("a layer quantized to '{}' is not read; hint: Dense, EinsumDense and Embedding are", escape(policy.quantization));
+  return {config, arguments, policy, found.autocast, *this, scope};
 }
 
 Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& arguments) {
@@ -161,7 +164,8 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
     }
   } nested(*this);
   const Argument* given = arguments.find(static_cast<size_t>(-1), "training");
-  if (given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool()) training = given->constant.as_bool();
+  if (given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && keras_major < 3)
+    training = given->constant.as_bool();
   try {
     Outputs outputs = run(found, config, scope, arguments);
     if (trace != nullptr) {
@@ -269,6 +273,8 @@ const std::string* Call::asset(const std::string& name) const {
   auto found = lowering.file.assets.find(scope_.keys() + "/" + name);
   return found == lowering.file.assets.end() ? nullptr : &found->second;
 }
+
+void Call::repeat_weight(const std::string& name, const Type& type) { scope_.variable(next_variable_++, name, type, true).repeats = true; }
 
 namespace {
 Arguments as_arguments(std::vector<Signal> inputs) {

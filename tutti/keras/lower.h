@@ -46,7 +46,8 @@ class Lowering {
   // Values whose Keras mask a layer has taken off (MultiHeadAttention does): calls that come later see none.
   std::set<ValueId> unmasked;
 
-  // Set while a layer or model that was called with training=True runs; its sublayers inherit it.
+  // Set while a layer or model that was called with training=True runs; its sublayers inherit it. Keras 2 only: in Keras 3 predict
+  // overrides what a call says.
   bool training = false;
 
   // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.

@@ -20,7 +20,7 @@ Scope& Scope::child(const std::string& key, const std::string& name) {
 Variable& Scope::variable(size_t index, const std::string& name, const Type& type, bool trainable) {
   if (index > variables_.size()) fail<InternalError>("keras", "{}: variable {} asked for before the ones before it", path_, index);
   if (index == variables_.size()) {
-    variables_.push_back(std::make_unique<Variable>(Variable{join(path_, name), name, type, trainable, {}}));
+    variables_.push_back(std::make_unique<Variable>(Variable{join(path_, name), name, type, trainable, {}, false}));
   }
   Variable& found = *variables_[index];
   if (!(found.type == type))
@@ -30,7 +30,8 @@ Variable& Scope::variable(size_t index, const std::string& name, const Type& typ
 
 void Scope::collect(std::vector<std::pair<Variable*, bool>>& out, bool trainable) const {
   trainable = trainable && trainable_;
-  for (const auto& variable : variables_) out.emplace_back(variable.get(), trainable && variable->trainable);
+  for (const auto& variable : variables_)
+    if (!variable->repeats) out.emplace_back(variable.get(), trainable && variable->trainable);
   for (const auto& child : children_) child->collect(out, trainable);
 }
 

@@ -17,6 +17,8 @@ struct Variable {
   Type type;
   bool trainable = true;
   Tensor value;  // empty until bound
+  // A sublayer's variable that its parent holds as well: Keras 3 files store it under both, lists of weights name it once.
+  bool repeats = false;
 };
 
 class Scope {

@@ -35,7 +35,6 @@ def cases():
     yield layer("concatenate_axis_1", layers.Concatenate(axis=1), (3, 2), (4, 2))
     yield layer("concatenate_axis_minus_2", layers.Concatenate(axis=-2), (3, 5, 2), (3, 1, 2))
     yield layer("concatenate_axis_3", layers.Concatenate(axis=3), (3, 5, 2), (3, 5, 1))
-    yield layer("concatenate_batches", layers.Concatenate(axis=0), (3,), (3,))
     yield layer("concatenate_open", layers.Concatenate(axis=1), (None, 2), (None, 2))
     yield layer("concatenate_integers_and_floats", layers.Concatenate(), (3,), (4,), dtype=["int32", "float32"])
     yield layer("concatenate_float16", layers.Concatenate(dtype="float16"), (3,), (4,))

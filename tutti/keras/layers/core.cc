@@ -4,6 +4,7 @@
 #include "tutti/keras/activations.h"
 #include "tutti/keras/layers/einsum_dense.h"
 #include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/quantized.h"
 #include "tutti/keras/promote.h"
 
 namespace tutti::keras {
@@ -20,28 +21,35 @@ Outputs dense(Call& c) {
   Value x = c.x();  // [batch, ..., in]
   if (x.rank() < 1) c.config.invalid("takes at least rank 1");
   int64_t units = positive(c.config, "units");
-  Value kernel = c.weight("kernel", {x.extent(-1), units});
-  Value y = dot_general(x, kernel, {{}, {}, {x.rank() - 1}, {0}});
-  if (c.config.flag("use_bias", true)) y = y + c.weight("bias", {units});
+  bool use_bias = c.config.flag("use_bias", true);
+  Value y;
+  if (auto quantization = read_quantization(c)) {
+    y = quantized_dense(c, *quantization, convert(x, c.policy.compute), units, use_bias);
+  } else {
+    Value kernel = c.weight("kernel", {x.extent(-1), units});
+    y = dot_general(convert(x, kernel.dtype()), kernel, {{}, {}, {x.rank() - 1}, {0}});
+    if (use_bias) y = y + c.weight("bias", {units});
+  }
   return activate(c, c.config.get("activation"), y);
 }
 
 // Indices come as they are: a float index in half precision would be another index.
 Value as_indices(Value x) { return x.dtype() == DType::i32 || x.dtype() == DType::i64 ? x : convert(x, DType::i32); }
 
-Value embedding_table(Call& c) {
-  return c.weight("embeddings", {positive(c.config, "input_dim"), positive(c.config, "output_dim")}, {.raw = true});
-}
-
-Signal look_up(Call& c, Value table) {
-  Value x = c.uncast_x();  // any shape
-  Value y = convert(take(table, as_indices(x), 0), c.policy.compute);
-  return {y, c.config.flag("mask_zero", false) ? compare(x, 0, Direction::NE) : Value{}};
+Signal with_zero_mask(Call& c, Value y) {
+  return {y, c.config.flag("mask_zero", false) ? compare(c.uncast_x(), 0, Direction::NE) : Value{}};
 }
 
 Outputs embedding(Call& c) {
   if (c.config.flag("sparse", false)) c.config.unsupported("sparse = true gives sparse tensors, which are not read");
-  return look_up(c, embedding_table(c));
+  int64_t rows = positive(c.config, "input_dim"), columns = positive(c.config, "output_dim");
+  Value indices = as_indices(c.uncast_x());
+  if (auto quantization = read_quantization(c)) {
+    QuantizedTable table = quantized_table(c, *quantization, rows, columns);
+    return with_zero_mask(c, look_up(table, indices, c.policy.compute));
+  }
+  Value table = c.weight("embeddings", {rows, columns}, {.raw = true});
+  return with_zero_mask(c, convert(take(table, indices, 0), c.policy.compute));
 }
 
 DType read_dtype(const Config& config, std::string_view key, DType otherwise) {
@@ -52,22 +60,30 @@ DType read_dtype(const Config& config, std::string_view key, DType otherwise) {
   return *dtype;
 }
 
+Value soft_capped(const Config& config, Value logits) {
+  if (!config.has("logit_soft_cap")) return logits;
+  double cap = config.number("logit_soft_cap");
+  return tanh(logits / cap) * cap;
+}
+
 // Called with reverse=True: from vectors back to one score per index.
 Outputs reversible_embedding(Call& c) {
-  Value table = embedding_table(c), reverse_table;
-  if (!c.config.flag("tie_weights", true))
-    reverse_table = c.weight("reverse_embeddings", {table.extent(1), table.extent(0)}, {.raw = true});
-  const Argument* reverse = c.arguments.find(1, "reverse");
-  if (reverse == nullptr || reverse->kind != Argument::Kind::constant || !reverse->constant.is_bool() || !reverse->constant.as_bool())
-    return look_up(c, table);
-  Value x = c.uncast_x(), kernel = reverse_table ? reverse_table : transpose(table, {1, 0});
-  DType common = read_dtype(c.config, "reverse_dtype", result_type({x.dtype(), kernel.dtype()}));
-  Value logits = matmul(convert(x, common), convert(kernel, common));
-  if (c.config.has("logit_soft_cap")) {
-    double cap = c.config.number("logit_soft_cap");
-    logits = tanh(logits / cap) * cap;
+  int64_t rows = positive(c.config, "input_dim"), columns = positive(c.config, "output_dim");
+  bool tied = c.config.flag("tie_weights", true);
+  const Argument* given = c.arguments.find(1, "reverse");
+  bool reverse = given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && given->constant.as_bool();
+  Value x = c.uncast_x();
+  if (auto quantization = read_quantization(c, true)) {
+    QuantizedTable table = quantized_table(c, *quantization, rows, columns), reverse_table;
+    if (!tied) reverse_table = quantized_reverse_table(c, *quantization, rows, columns);
+    if (!reverse) return with_zero_mask(c, look_up(table, as_indices(x), c.policy.compute));
+    return soft_capped(c.config, score(*quantization, table, tied ? nullptr : &reverse_table, x, c.policy.compute));
   }
-  return logits;
+  Value table = c.weight("embeddings", {rows, columns}, {.raw = true}), kernel = transpose(table, {1, 0});
+  if (!tied) kernel = c.weight("reverse_embeddings", {columns, rows}, {.raw = true});
+  if (!reverse) return with_zero_mask(c, convert(take(table, as_indices(x), 0), c.policy.compute));
+  DType common = read_dtype(c.config, "reverse_dtype", result_type({x.dtype(), kernel.dtype()}));
+  return soft_capped(c.config, matmul(convert(x, common), convert(kernel, common)));
 }
 
 Outputs identity(Call& c) { return c.inputs(); }
@@ -81,12 +97,15 @@ Outputs masking(Call& c) {
 
 // LoRA is merged into the kernel when Keras saves.
 const LayerRow rows[] = {
-    {"Dense", dense, Masking::pass, "units activation use_bias lora_rank lora_alpha"},
-    {"EinsumDense", einsum_dense, Masking::drop, "equation output_shape activation bias_axes lora_rank lora_alpha"},
-    {"Embedding", embedding, Masking::own, "input_dim output_dim mask_zero input_length sparse lora_rank lora_alpha",
-     "sparse = true: refused"},
+    {"Dense", dense, Masking::pass, "units activation use_bias lora_rank lora_alpha quantization_config",
+     "float8, GPTQ and AWQ quantization: refused"},
+    {"EinsumDense", einsum_dense, Masking::drop, "equation output_shape activation bias_axes lora_rank lora_alpha quantization_config",
+     "float8, GPTQ and AWQ quantization: refused"},
+    {"Embedding", embedding, Masking::own, "input_dim output_dim mask_zero input_length sparse lora_rank lora_alpha quantization_config",
+     "sparse = true: refused; float8, GPTQ and AWQ quantization: refused"},
     {"ReversibleEmbedding", reversible_embedding, Masking::own,
-     "input_dim output_dim mask_zero tie_weights reverse_dtype logit_soft_cap lora_rank lora_alpha"},
+     "input_dim output_dim mask_zero tie_weights reverse_dtype logit_soft_cap lora_rank lora_alpha quantization_config",
+     "float8, GPTQ and AWQ quantization: refused"},
     {"Identity", identity, Masking::own, ""},
     {"Masking", masking, Masking::own, "mask_value"},
 };

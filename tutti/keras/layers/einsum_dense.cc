@@ -7,6 +7,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/graph/einsum.h"
 #include "tutti/keras/activations.h"
+#include "tutti/keras/layers/quantized.h"
 
 namespace tutti::keras {
 
@@ -73,8 +74,25 @@ EinsumShapes einsum_shapes(const Config& config, const std::string& text, const 
     auto in_output = result.find(label), in_input = extents.find(label);
     if (in_output == result.end() && in_input == extents.end())
       config.invalid("'{}' of the kernel stands nowhere else in '{}'", label, escape(text));
+    if (in_output == result.end()) shapes.kernel_reduced.push_back(static_cast<int64_t>(shapes.kernel.size()));
     shapes.kernel.push_back(in_output != result.end() ? in_output->second : in_input->second);
   }
+  int64_t left = equation.left_open ? elided : 0;
+  auto add_elided = [&](int64_t first_axis) {
+    for (int64_t i = 0; i < elided; ++i) {
+      shapes.input_axes.push_back(first_axis + i);
+      shapes.kernel_scale.push_back(1);
+    }
+  };
+  if (equation.left_open) add_elided(0);
+  for (char label : equation.output) {
+    size_t at = equation.input.find(label);
+    shapes.input_axes.push_back(at == std::string::npos ? -1 : static_cast<int64_t>(at) + left);
+    shapes.kernel_scale.push_back(equation.kernel.find(label) == std::string::npos ? 1 : result[label]);
+  }
+  if (equation.right_open) add_elided(labelled);
+  for (size_t i = 0; i < equation.input.size(); ++i)
+    if (result.count(equation.input[i]) == 0) shapes.reduced.push_back(static_cast<int64_t>(i) + left);
   if (bias_axes.empty()) return shapes;
   size_t begin = equation.output.size();
   for (char label : bias_axes) {
@@ -105,8 +123,14 @@ Outputs einsum_dense(Call& c) {
     output = {c.config.integer("output_shape")};
   }
   EinsumShapes shapes = einsum_shapes(c.config, equation, bias_axes, x.shape(), output);
-  Value y = einsum(equation, {x, c.weight("kernel", shapes.kernel)});
-  if (!bias_axes.empty()) y = y + c.weight("bias", shapes.bias);
+  Value y;
+  if (auto quantization = read_quantization(c)) {
+    y = quantized_einsum_dense(c, *quantization, convert(x, c.policy.compute), equation, shapes);
+  } else {
+    Value kernel = c.weight("kernel", shapes.kernel);
+    y = einsum(equation, {convert(x, kernel.dtype()), kernel});
+    if (!bias_axes.empty()) y = y + c.weight("bias", shapes.bias);
+  }
   return activate(c, c.config.get("activation"), y);
 }
 

@@ -158,6 +158,7 @@ Outputs spectral_normalization(Call& c) {
   for (const auto& variable : c.scope().child("layer", layer_name(layer)).variables())
     if (kernel == nullptr && (variable->name == "kernel" || variable->name == "embeddings")) kernel = variable.get();
   if (kernel == nullptr || kernel->type.shape.rank() < 1) c.config.unsupported("the wrapped layer has no kernel");
+  c.repeat_weight(kernel->name, kernel->type);
   c.weight("vector_u", {1, kernel->type.shape[kernel->type.shape.rank() - 1]},
            {.trainable = false, .raw = true, .dtype = kernel->type.dtype});
   return c.lowering.keras_major >= 3 ? convert(out.value, x.dtype()) : out.value;
@@ -173,7 +174,8 @@ const LayerRow rows[] = {
     {"RMSNormalization", rms_normalization, Masking::drop, "axis epsilon"},
     {"GroupNormalization", group_normalization, Masking::pass, "groups axis epsilon center scale"},
     {"UnitNormalization", unit_normalization, Masking::pass, "axis"},
-    {"SpectralNormalization", spectral_normalization, Masking::drop, "layer power_iterations", "training=True in a call: refused"},
+    {"SpectralNormalization", spectral_normalization, Masking::drop, "layer power_iterations",
+     "training=True in a call (Keras 2): refused"},
 };
 
 }  // namespace

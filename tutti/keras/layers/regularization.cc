@@ -1,4 +1,4 @@
-// Layers that do something while training only. Called with training=True they are refused where they would draw random numbers (lower.cc).
+// Layers that do something while training only. Files of Keras 2 that call them with training=True are refused (lower.cc).
 #include "tutti/keras/layers/families.h"
 
 namespace tutti::keras {
