@@ -157,9 +157,10 @@ Value einsum(std::string_view equation, const std::vector<Value>& operands) {
   for (char c : equation)
     if (c != ' ') text += c;
   size_t arrow = text.find("->");
+  if (static_cast<size_t>(std::count(text.begin(), text.end(), ',')) >= most_operands)
+    refuse(equation, "names more than {} operands", most_operands);
   auto inputs = split_terms(std::string_view(text).substr(0, arrow));
-  if (inputs.size() != operands.size() || operands.size() > most_operands)
-    refuse(equation, "names {} operands, at most {}; got {}", inputs.size(), most_operands, operands.size());
+  if (inputs.size() != operands.size()) refuse(equation, "names {} operands; got {}", inputs.size(), operands.size());
 
   int64_t ellipsis = 0;
   std::vector<Term> terms;

@@ -60,7 +60,7 @@ def einsum_dense():
     x = keras.Input((4, 6))
     y = layers.EinsumDense("abc,cde->abde", (4, 2, 3), bias_axes="de")(x)
     z = layers.EinsumDense("abcd,cde->abe", (4, 5), bias_axes="e", activation="tanh")(y)
-    return keras.Model(x, [y, z, layers.EinsumDense("...x,xy->...y", 3)(x)])
+    return keras.Model(x, [y, z, layers.EinsumDense("abc,bd->adc", (3, 6))(x)])
 
 
 def embedding():

@@ -32,12 +32,11 @@ Outputs prelu(Call& c) {
   if (&x.graph() != &c.graph) c.config.unsupported("a PReLU inside a recurrent cell is not run; hint: use a LeakyReLU");
   if (x.rank() < 2) c.config.invalid("takes at least rank 2; got {}", to_string(x.shape()));
   Ints extents(x.shape().begin() + 1, x.shape().end());
+  auto count = static_cast<int64_t>(extents.size());
   for (int64_t axis : c.config.ints("shared_axes", -1, {})) {
-    // Keras writes shape[axis - 1]: a negative axis therefore counts from one further on.
-    int64_t at = axis - 1 < 0 ? axis - 1 + static_cast<int64_t>(extents.size()) : axis - 1;
-    if (at < 0 || at >= static_cast<int64_t>(extents.size()))
-      c.config.invalid("'shared_axes' has {} for an input of rank {}", axis, x.rank());
-    extents[static_cast<size_t>(at)] = 1;
+    if (axis <= -count || axis > count) c.config.invalid("'shared_axes' has {} for an input of rank {}", axis, x.rank());
+    // Keras writes shape[axis - 1], so a negative axis counts from one further on.
+    extents[static_cast<size_t>(axis < 1 ? axis - 1 + count : axis - 1)] = 1;
   }
   Value alpha = c.weight("alpha", extents);
   return relu(x) - alpha * relu(-x);

@@ -4,6 +4,7 @@
 #include "tutti/keras/activations.h"
 #include "tutti/keras/layers/einsum_dense.h"
 #include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/lora.h"
 #include "tutti/keras/layers/quantized.h"
 #include "tutti/keras/promote.h"
 
@@ -12,8 +13,9 @@ namespace tutti::keras {
 namespace {
 
 int64_t positive(const Config& config, std::string_view key) {
+  constexpr int64_t most = int64_t{1} << 40;
   int64_t value = config.integer(key);
-  if (value < 1) config.invalid("'{}' is positive; got {}", key, value);
+  if (value < 1 || value > most) config.invalid("'{}' is between 1 and {}; got {}", key, most, value);
   return value;
 }
 
@@ -26,9 +28,10 @@ Outputs dense(Call& c) {
   if (auto quantization = read_quantization(c)) {
     y = quantized_dense(c, *quantization, convert(x, c.policy.compute), units, use_bias);
   } else {
-    Value kernel = c.weight("kernel", {x.extent(-1), units});
-    y = dot_general(convert(x, kernel.dtype()), kernel, {{}, {}, {x.rank() - 1}, {0}});
-    if (use_bias) y = y + c.weight("bias", {units});
+    Value kernel = c.weight("kernel", {x.extent(-1), units}, {.trainable = !has_lora(c)});
+    Value bias = use_bias ? c.weight("bias", {units}) : Value{};
+    y = dot_general(convert(x, kernel.dtype()), with_lora(c, kernel), {{}, {}, {x.rank() - 1}, {0}});
+    if (bias) y = y + bias;
   }
   return activate(c, c.config.get("activation"), y);
 }
@@ -48,7 +51,7 @@ Outputs embedding(Call& c) {
     QuantizedTable table = quantized_table(c, *quantization, rows, columns);
     return with_zero_mask(c, look_up(table, indices, c.policy.compute));
   }
-  Value table = c.weight("embeddings", {rows, columns}, {.raw = true});
+  Value table = with_lora(c, c.weight("embeddings", {rows, columns}, {.trainable = !has_lora(c), .raw = true}));
   return with_zero_mask(c, convert(take(table, indices, 0), c.policy.compute));
 }
 
@@ -79,8 +82,10 @@ Outputs reversible_embedding(Call& c) {
     if (!reverse) return with_zero_mask(c, look_up(table, as_indices(x), c.policy.compute));
     return soft_capped(c.config, score(*quantization, table, tied ? nullptr : &reverse_table, x, c.policy.compute));
   }
-  Value table = c.weight("embeddings", {rows, columns}, {.raw = true}), kernel = transpose(table, {1, 0});
+  Value table = c.weight("embeddings", {rows, columns}, {.trainable = !has_lora(c), .raw = true}), kernel;
   if (!tied) kernel = c.weight("reverse_embeddings", {columns, rows}, {.raw = true});
+  table = with_lora(c, table);
+  if (tied) kernel = transpose(table, {1, 0});
   if (!reverse) return with_zero_mask(c, convert(take(table, as_indices(x), 0), c.policy.compute));
   DType common = read_dtype(c.config, "reverse_dtype", result_type({x.dtype(), kernel.dtype()}));
   return soft_capped(c.config, matmul(convert(x, common), convert(kernel, common)));
@@ -95,12 +100,11 @@ Outputs masking(Call& c) {
   return Signal{select(kept, x, full_like(x, 0)), squeeze(kept, {-1})};
 }
 
-// LoRA is merged into the kernel when Keras saves.
 const LayerRow rows[] = {
     {"Dense", dense, Masking::pass, "units activation use_bias lora_rank lora_alpha quantization_config",
      "float8, GPTQ and AWQ quantization: refused"},
     {"EinsumDense", einsum_dense, Masking::drop, "equation output_shape activation bias_axes lora_rank lora_alpha quantization_config",
-     "float8, GPTQ and AWQ quantization: refused"},
+     "float8, GPTQ (gptq_unpacked_column_size) and AWQ quantization: refused"},
     {"Embedding", embedding, Masking::own, "input_dim output_dim mask_zero input_length sparse lora_rank lora_alpha quantization_config",
      "sparse = true: refused; float8, GPTQ and AWQ quantization: refused"},
     {"ReversibleEmbedding", reversible_embedding, Masking::own,

@@ -7,11 +7,14 @@
 #include "tutti/graph/compose.h"
 #include "tutti/graph/einsum.h"
 #include "tutti/keras/activations.h"
+#include "tutti/keras/layers/lora.h"
 #include "tutti/keras/layers/quantized.h"
 
 namespace tutti::keras {
 
 namespace {
+
+constexpr size_t longest_term = 64;
 
 struct Equation {
   std::string input, kernel, output;  // letters only
@@ -32,7 +35,8 @@ Equation read_equation(const Config& config, const std::string& text) {
   out.right_open = !out.left_open && strip(out.input, false);
   bool output_left = strip(out.output, true), output_right = !output_left && strip(out.output, false);
   auto letters = [](const std::string& term) {
-    return !term.empty() && std::all_of(term.begin(), term.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+    return !term.empty() && term.size() <= longest_term &&
+           std::all_of(term.begin(), term.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
   };
   if (output_left != out.left_open || output_right != out.right_open || !letters(out.input) || !letters(out.kernel) || !letters(out.output))
     config.invalid("'equation' is [X],[Y]->[Z] with the ellipsis on one side; got '{}'", escape(text));
@@ -94,6 +98,7 @@ EinsumShapes einsum_shapes(const Config& config, const std::string& text, const 
   for (size_t i = 0; i < equation.input.size(); ++i)
     if (result.count(equation.input[i]) == 0) shapes.reduced.push_back(static_cast<int64_t>(i) + left);
   if (bias_axes.empty()) return shapes;
+  if (bias_axes.size() > longest_term) config.invalid("'bias_axes' has {} labels", bias_axes.size());
   size_t begin = equation.output.size();
   for (char label : bias_axes) {
     size_t at = equation.output.find(label);
@@ -127,9 +132,10 @@ Outputs einsum_dense(Call& c) {
   if (auto quantization = read_quantization(c)) {
     y = quantized_einsum_dense(c, *quantization, convert(x, c.policy.compute), equation, shapes);
   } else {
-    Value kernel = c.weight("kernel", shapes.kernel);
-    y = einsum(equation, {convert(x, kernel.dtype()), kernel});
-    if (!bias_axes.empty()) y = y + c.weight("bias", shapes.bias);
+    Value kernel = c.weight("kernel", shapes.kernel, {.trainable = !has_lora(c)});
+    Value bias = bias_axes.empty() ? Value{} : c.weight("bias", shapes.bias);
+    y = einsum(equation, {convert(x, kernel.dtype()), with_lora(c, kernel)});
+    if (bias) y = y + bias;
   }
   return activate(c, c.config.get("activation"), y);
 }

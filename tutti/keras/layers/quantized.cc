@@ -6,6 +6,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/graph/einsum.h"
 #include "tutti/keras/layers/einsum_dense.h"
+#include "tutti/keras/layers/lora.h"
 
 namespace tutti::keras {
 
@@ -37,7 +38,7 @@ Value dequantize(Value values, Value scale, Value zero, Value groups, int64_t ax
   return (convert(values, wide.dtype()) - convert(take(zero, index, axis), wide.dtype())) * wide;
 }
 
-int64_t block_count(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
+int64_t block_count(int64_t extent, int64_t block) { return extent / block + (extent % block != 0 ? 1 : 0); }
 
 Value integer_weight(Call& c, const char* name, Shape shape) {
   return c.weight(name, std::move(shape), {.trainable = false, .raw = true, .dtype = DType::i8});
@@ -90,6 +91,7 @@ AbsMaxQuantizer read_quantizer(const Config& layer, const Json& json) {
 std::optional<Quantization> read_quantization(const Call& c, bool quantizes_inputs) {
   const std::string& mode = c.policy.quantization;
   if (mode.empty()) return {};
+  if (has_lora(c)) c.config.unsupported("LoRA on a quantized layer in .h5 is not done; hint: save as .keras, which merges it");
   Quantization out;
   if (mode == "int4") {
     out.bits = 4;
