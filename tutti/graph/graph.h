@@ -1,6 +1,7 @@
 // The graph: nodes in topological order, immutable values, static shapes. A model, a training step and an ensemble are all one of these.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,7 +83,7 @@ class Graph {
   };
   std::vector<Value> append(Node node, const Type* declared);
   std::vector<Node> nodes_;
-  std::vector<ValueInfo> values_;
+  std::deque<ValueInfo> values_;  // types stay where they are while the graph grows: Value::shape() is a reference
   std::vector<Output> outputs_;
   std::vector<Update> updates_;
 };

@@ -32,7 +32,6 @@ def cases():
     yield case("int8_from_bfloat16", quantized(lambda: dense("mixed_bfloat16"), CONFIGS["int8"]), keep_weights=True)
     yield case("int8_zero_input", quantized(dense, CONFIGS["int8"]), np.zeros((2, 6), "float32"), keep_weights=True)
     yield case("float8", quantized(dense, lambda: keras.quantizers.Float8QuantizationConfig()), keep_weights=True, refused="float8")
-    yield case("attention_int8", quantized(attention, CONFIGS["int8"]), keep_weights=True, formats=("keras",), refused="polic")
 
 
 def quantized(build, config):
@@ -73,8 +72,3 @@ def reversible(tie):
     shared = layers.ReversibleEmbedding(7, 4, tie_weights=tie, logit_soft_cap=None if tie else 2.0)
     y = shared(x)
     return keras.Model(x, [y, shared(y * 1.5, reverse=True)])
-
-
-def attention():
-    x = keras.Input((4, 6))
-    return keras.Model(x, layers.MultiHeadAttention(2, 3)(x, x))
