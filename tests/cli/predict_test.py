@@ -142,6 +142,19 @@ class Printing(program.ProgramTest):
         self.refuse(1, "--latency needs at least one sample", "predict", DATA / "dense.keras", "none.npy", "--latency")
 
 
+class Warnings(program.ProgramTest):
+    def test_a_first_row_that_counts_may_be_a_header(self):
+        (self.folder / "x.csv").write_text("0,1,2,3\n5,6,7,8\n")
+        run = self.run_program("predict", DATA / "dense.keras", "x.csv", "-o", "y.npy")
+        self.assertEqual(run.code, 0)
+        self.assertRegex(run.err, r"^tutti: warning: \[csv\] 'x.csv': its first row is 0, 1, 2, .* hint: --header yes .*\n$")
+        self.assertEqual(np.load(self.folder / "y.npy").shape, (2, 3))
+        self.succeed("predict", DATA / "dense.keras", "x.csv", "-o", "y.npy", "--quiet")
+        self.succeed("predict", DATA / "dense.keras", "x.csv", "-o", "y.npy", "--header", "no")
+        self.succeed("predict", DATA / "dense.keras", "x.csv", "-o", "y.npy", "--header", "yes")
+        self.assertEqual(np.load(self.folder / "y.npy").shape, (1, 3))
+
+
 class Refusals(program.ProgramTest):
     def test_shapes_that_do_not_fit_name_the_input(self):
         np.save(self.folder / "x.npy", np.zeros((2, 5), "float64"))

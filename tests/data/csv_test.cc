@@ -43,7 +43,11 @@ TEST(Csv, NamesTheColumnsOfAHeader) {
 TEST(Csv, AHeaderOfNumbersIsOneWhenToldSo) {
   auto told = reader_of("0,1\n5,6\n", CsvHeader::present);
   EXPECT_EQ(told.next(10, DType::f32).shape(), Shape({1, 2}));
+  EXPECT_FALSE(told.first_row_counts());
   auto detected = reader_of("0,1\n5,6\n");
+  EXPECT_TRUE(detected.first_row_counts());
+  EXPECT_FALSE(reader_of("0,1.0\n5,6\n").first_row_counts());
+  EXPECT_FALSE(reader_of("0\n1\n").first_row_counts());
   EXPECT_EQ(detected.next(10, DType::f32).shape(), Shape({2, 2}));
   auto absent = reader_of("a,b\n5,6\n", CsvHeader::absent);
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { absent.next(10, DType::f32); }), "line 1, column 1: is not a number");
@@ -70,6 +74,11 @@ TEST(Csv, BlocksOfRowsAreTheFile) {
   }
   EXPECT_EQ(row, rows);
   EXPECT_EQ(reader.next(1, DType::f64).shape(), Shape({0, 2}));
+}
+
+TEST(Csv, AskingForManyRowsOfAShortFileCostsNothing) {
+  auto reader = reader_of("1,2\n3,4");
+  EXPECT_EQ(reader.next(int64_t{1} << 40, DType::f64).shape(), Shape({2, 2}));
 }
 
 TEST(Csv, ExtremeNumbersAreReadExactly) {

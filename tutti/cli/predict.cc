@@ -63,6 +63,7 @@ class Prediction {
     CsvHeader header = settings_.header == "yes" ? CsvHeader::present : settings_.header == "no" ? CsvHeader::absent : CsvHeader::detect;
     if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first
     reader_ = open_samples(settings_.input, input_specs(*model_), header);
+    if (std::string odd = reader_->warning(); !odd.empty()) console_.warning(odd);
     batch_ = settings_.batch > 0 ? settings_.batch : default_batch(*model_, *reader_);
     predictor_ = std::make_unique<BatchPredictor>(model_, settings_.device, batch_);
     if (settings_.latency)

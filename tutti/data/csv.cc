@@ -73,10 +73,14 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
     for (const Field& field : fields_) names_.push_back(field.quoted ? undoubled(text(field)) : std::string(text(field)));
   } else {
     pending_ = true;
+    first_row_counts_ = header == CsvHeader::detect && columns_ > 1;
+    for (size_t i = 0; i < columns_; ++i) first_row_counts_ = first_row_counts_ && text(fields_[i]) == std::to_string(i);
   }
 }
 
 Tensor CsvReader::next(int64_t count, DType dtype) {
+  // A field takes two bytes at least, so the file says how many rows there can be.
+  count = std::min(count, static_cast<int64_t>(source_->size() / (2 * columns_)) + 1);
   Tensor out(dtype, {count, columns()});
   int64_t rows = 0;
   dispatch(dtype, [&](auto zero) {

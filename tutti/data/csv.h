@@ -24,6 +24,8 @@ class CsvReader {
 
   int64_t columns() const { return static_cast<int64_t>(columns_); }
   const std::vector<std::string>& names() const { return names_; }  // of the columns; none without a header
+  // Taken for data, but 0, 1, 2, ... is also what pandas writes above columns without names.
+  bool first_row_counts() const { return first_row_counts_; }
   // The next rows, at most `count`, as [rows, columns] of `dtype`; fewer at the end of the file, then none. For an integer dtype each
   // field is a whole number within its range.
   Tensor next(int64_t count, DType dtype);
@@ -50,6 +52,7 @@ class CsvReader {
   size_t at_ = 0, row_begin_ = 0;
   int64_t line_ = 0, lines_ = 0;  // the line on which the row at hand begins; lines ended
   std::vector<Field> fields_;
+  bool first_row_counts_ = false;
   bool pending_ = false;  // fields_ holds a row that next() has not given out
   size_t columns_ = 0;
   std::vector<std::string> names_;

@@ -68,7 +68,7 @@ class ArraySamples : public SampleReader {
 
 class CsvSamples : public SampleReader {
  public:
-  CsvSamples(const std::string& path, const InputSpec& input, CsvHeader header) : reader_(path, header), dtype_(input.dtype) {
+  CsvSamples(const std::string& path, const InputSpec& input, CsvHeader header) : path_(path), reader_(path, header), dtype_(input.dtype) {
     // One extent may be left open; the columns say what it is.
     Ints row = input.row;
     auto open = std::find(row.begin(), row.end(), -1);
@@ -89,8 +89,14 @@ class CsvSamples : public SampleReader {
     return {rows.reshaped(with_rows(rows.shape()[0], rows_[0]))};
   }
   std::optional<int64_t> samples() const override { return {}; }
+  std::string warning() const override {
+    if (!reader_.first_row_counts()) return "";
+    return fmt::format("[csv] '{}': its first row is 0, 1, 2, ... and was taken for a sample; hint: --header yes if it names columns",
+                       escape(path_));
+  }
 
  private:
+  std::string path_;
   CsvReader reader_;
   DType dtype_;
 };

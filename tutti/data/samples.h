@@ -24,6 +24,8 @@ class SampleReader {
   virtual std::vector<Tensor> next(int64_t count) = 0;
   // How many there are in all, where the file says so before it is read.
   virtual std::optional<int64_t> samples() const = 0;
+  // Something odd about the file that may be right, or "".
+  virtual std::string warning() const { return ""; }
   // Extents of one sample of each input, all known now.
   const std::vector<Shape>& rows() const { return rows_; }
 
