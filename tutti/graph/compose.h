@@ -63,6 +63,8 @@ struct TopK {
   Value values, indices;  // i32 indices
 };
 TopK top_k(Value x, int64_t k);  // of the last axis, largest first, ties by index, NaN the largest of all
+// How many elements of the sorted vector come before each value (i32): those less, and with `after_equals` those equal. NaN is last.
+Value searchsorted(Value sorted, Value values, bool after_equals = false);
 // Running sum, product, maximum or minimum (kind: add, multiply, max, min) in log(n) steps.
 Value cumulative(Value x, const std::string& kind, int64_t axis, bool reverse = false);
 

@@ -165,4 +165,21 @@ Value cumulative(Value x, const std::string& kind, int64_t axis, bool reverse) {
   return x;
 }
 
+// A binary search for all values at once.
+Value searchsorted(Value sorted, Value values, bool after_equals) {
+  if (sorted.rank() != 1) fail<InvalidArgument>("graph", "a sorted sequence has one axis; got {}", to_string(sorted.shape()));
+  int64_t n = sorted.extent(0);
+  Value low = full(values.graph(), {DType::i32, values.shape()}, 0), high = full_like(low, static_cast<double>(n));
+  Value last = is_nan(values);
+  for (int64_t width = n; width > 0; width /= 2) {
+    Value middle = (low + high) / 2.0;
+    Value there = take(sorted, minimum(middle, static_cast<double>(n - 1)), 0);
+    Value before = logical_or(last, compare(there, values, after_equals ? Direction::LE : Direction::LT));
+    Value open = compare(low, high, Direction::LT);
+    low = select(logical_and(open, before), middle + 1, low);
+    high = select(logical_and(open, logical_not(before)), middle, high);
+  }
+  return low;
+}
+
 }  // namespace tutti

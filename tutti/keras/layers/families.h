@@ -22,6 +22,11 @@ Rows wrapper_layers();         // wrappers.cc
 Rows attention_layers();       // attention.cc
 Rows regularization_layers();  // regularization.cc
 Rows preprocessing_layers();   // preprocessing.cc
+Rows category_layers();        // categories.cc
+Rows resizing_layers();        // resizing.cc
+Rows augmentation_layers();    // augmentation.cc
+Rows spectrogram_layers();     // spectrograms.cc
+Rows application_layers();     // applications.cc
 Rows refused_layers();         // refused.cc
 Rows tensorflow_layers();      // tensorflow/layers.cc
 

@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layer.h"
 
 namespace tutti::keras {
 
@@ -94,6 +95,12 @@ int64_t in_proportion(int64_t length, int64_t side, int64_t other) {
 }
 
 }  // namespace
+
+Value image_input(const Call& c) {
+  if (!c.arguments.positional.empty() && c.arguments.positional[0].kind == Argument::Kind::object)
+    c.config.unsupported("dictionaries of images, boxes and labels; hint: call it with the images alone");
+  return c.x();
+}
 
 ImageAxes image_axes(Value images, bool channels_first) {
   if (images.rank() != 3 && images.rank() != 4)

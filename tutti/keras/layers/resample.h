@@ -7,6 +7,10 @@
 
 namespace tutti::keras {
 
+class Call;
+// The images a layer is called with; dictionaries of images, boxes and labels are refused.
+Value image_input(const Call& c);
+
 struct ImageAxes {
   int64_t height, width;
 };

@@ -20,6 +20,11 @@ std::span<const LayerFamily> layer_families() {
       {"Attention", attention_layers()},
       {"Regularization", regularization_layers()},
       {"Preprocessing", preprocessing_layers()},
+      {"Categories", category_layers()},
+      {"Image preprocessing", resizing_layers()},
+      {"Image augmentation", augmentation_layers()},
+      {"Spectrograms", spectrogram_layers()},
+      {"Of keras.applications", application_layers()},
       {"TensorFlow functions in legacy models", tensorflow_layers(), false},
       {"Refused", refused_layers()},
   };

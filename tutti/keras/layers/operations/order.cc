@@ -127,21 +127,6 @@ Outputs in_top_k(Call& c) {
   return compare(above, static_cast<double>(c.config.integer("k")), Direction::LT);
 }
 
-// How many elements of the sorted sequence come before each value: a binary search for all of them at once.
-Value places(Value sequence, Value values, bool after_equals) {
-  int64_t n = sequence.extent(0);
-  Value low = full(values.graph(), {DType::i32, values.shape()}, 0), high = full_like(low, static_cast<double>(n));
-  for (int64_t width = n; width > 0; width /= 2) {
-    Value middle = (low + high) / 2.0;
-    Value there = take(sequence, minimum(middle, static_cast<double>(n - 1)), 0);
-    Value before = compare(there, values, after_equals ? Direction::LE : Direction::LT);
-    Value open = compare(low, high, Direction::LT);
-    low = select(logical_and(open, before), middle + 1, low);
-    high = select(logical_and(open, logical_not(before)), middle, high);
-  }
-  return low;
-}
-
 struct Search {
   Value sequence, values;
 };
@@ -153,20 +138,20 @@ Search search(Call& c, const Operand& sequence, const Operand& values) {
   return out;
 }
 
-Outputs searchsorted(Call& c) {
+Outputs search_sorted(Call& c) {
   auto [sequence, values] = search(c, operand(c, 0, "sorted_sequence"), operand(c, 1, "values"));
   std::string side = c.config.text("side", "left");
   if (side != "left" && side != "right") c.config.invalid("'side' is left or right; got '{}'", side);
-  return places(sequence, values, side == "right");
+  return searchsorted(sequence, values, side == "right");
 }
 
 // Bins may fall instead of rise.
 Outputs digitize(Call& c) {
   auto [bins, values] = search(c, operand(c, 1, "bins"), operand(c, 0, "x"));
   int64_t n = bins.extent(0);
-  Value rising = places(bins, values, true);
+  Value rising = searchsorted(bins, values, true);
   if (n < 2) return rising;
-  Value falling = static_cast<double>(n) - places(flip(bins, {0}), values, true);
+  Value falling = static_cast<double>(n) - searchsorted(flip(bins, {0}), values, true);
   return select(compare(index_axis(bins, 0, -1), index_axis(bins, 0, 0), Direction::GE), rising, falling);
 }
 
@@ -194,7 +179,7 @@ const LayerRow rows[] = {
     operation("Percentile", percentile, "axis method keepdims", "'q' that depends on the data is refused"),
     operation("Quantile", quantile, "axis method keepdims",
               "always linear, as Keras computes it inside a model; 'q' that depends on the data is refused"),
-    operation("SearchSorted", searchsorted, "side"),
+    operation("SearchSorted", search_sorted, "side"),
     operation("Sort", sort_, "axis"),
     operation("TopK", top_k_, "k sorted"),
     refused("Unique", "the shape of its result depends on the data"),
