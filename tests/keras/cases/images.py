@@ -26,7 +26,9 @@ def resizing():
             # Keras's JAX backend has no "area".
             oracle = "tensorflow" if options["interpolation"] == "area" else "jax"
             make = lambda: layers.Resizing(height, width, **options, **more)  # noqa: E731
-            return layer(f"resizing_{name}_{variant}", make, shape, dtype=dtype, inputs=inputs, oracle=oracle)
+            # Sums that end in a half are rounded either way.
+            atol = 1 if dtype == "uint8" and options["interpolation"] != "nearest" else None
+            return layer(f"resizing_{name}_{variant}", make, shape, dtype=dtype, inputs=inputs, oracle=oracle, eager=oracle != "jax", atol=atol)
 
         yield resize("smaller", 5, 7)
         yield resize("larger", 13, 25)
@@ -75,7 +77,6 @@ def augmentation():
     random = {
         "aug_mix": layers.AugMix(),
         "cut_mix": layers.CutMix(),
-        "equalization": layers.Equalization(),
         "max_num_bounding_boxes": layers.MaxNumBoundingBoxes(5),
         "mix_up": layers.MixUp(),
         "rand_augment": layers.RandAugment(),
@@ -102,12 +103,11 @@ def augmentation():
         "solarization": layers.Solarization(0.1, 0.2),
     }
     for name, instance in random.items():
-        # A crop is announced and not done, so that no layer can follow; the others are all the same.
-        yield layer(name, instance, (9, 12, 3), inputs=PIXELS.astype("float32"))
-        again = type(instance).from_config(instance.get_config())
-        yield layer(f"{name}_uint8", again, (9, 12, 3), dtype="uint8", inputs=PIXELS, formats=("keras",))
+        yield layer(name, instance, (9, 12, 3), inputs=PIXELS.astype("float32"), formats=("keras",))
+        config = {key: value for key, value in instance.get_config().items() if key != "seed"}
+        yield layer(f"{name}_uint8", type(instance)(**config), (9, 12, 3), dtype="uint8", inputs=PIXELS, formats=("keras",))
     yield case("augmentation_of_a_classifier", classifier())
-    yield case("random_flip_in_training", flipped_in_training(), refused="training=True", formats=("keras",))
+    yield case("random_flip_in_training", flipped_in_training(), formats=("keras",))  # the mode of the model wins
     boxes = keras.Input((9, 12, 3), name="images"), keras.Input((4, 4), name="boxes")
     both = layers.Resizing(5, 5, bounding_box_format="xyxy")({"images": boxes[0], "segmentation_masks": boxes[1][..., None]})
     yield case("resizing_of_a_dictionary", keras.Model(boxes, both["images"]), refused="dictionaries", formats=("keras",))

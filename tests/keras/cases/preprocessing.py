@@ -172,7 +172,9 @@ def nested_lookups():
 
 def pipeline():
     def make():
-        return layers.Pipeline([layers.Rescaling(0.5), layers.Normalization(mean=[1.0, 2, 3], variance=[2.0, 3, 4]), layers.RandomFlip()])
+        normalization = layers.Normalization(mean=[1.0, 2, 3], variance=[2.0, 3, 4])
+        normalization.build((None, 4, 4, 3))  # inside of the pipeline's build it would keep a symbolic tensor
+        return layers.Pipeline([layers.Rescaling(0.5), normalization, layers.RandomFlip(), layers.Rescaling(2.0)])
 
     yield layer("pipeline", make, (4, 4, 3), oracle="tensorflow", eager=True, formats=("keras",))
 

@@ -9,7 +9,9 @@ namespace tutti::keras {
 
 namespace {
 
+// Keras 2 keeps to a training=True of the call; in Keras 3 the model's own mode wins.
 void refuse_training(const Call& c) {
+  if (c.lowering.keras_major != 2) return;
   const Argument* training = c.arguments.find(static_cast<size_t>(-1), "training");
   if (training != nullptr && training->kind == Argument::Kind::constant && training->constant.is_bool() && training->constant.as_bool())
     c.config.unsupported("a random layer that is called with training=True");

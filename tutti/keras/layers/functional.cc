@@ -180,6 +180,13 @@ class FunctionalModel {
     }
   }
 
+  // Keras 3 counts the calls of a Functional model from one, but only where it lists the outputs.
+  bool counts_from_one(const std::string& name) const {
+    auto layer = layers_.find(name);
+    return layer != layers_.end() && !layer->second.calls.empty() && !layer->second.calls[0].legacy &&
+           class_name(*layer->second.json) == "Functional";
+  }
+
   void feed_inputs() {
     std::vector<TensorId> wanted = flatten_references(config_.at("input_layers"));
     std::vector<Signal> given = c_.inputs();
@@ -357,7 +364,8 @@ class FunctionalModel {
   Outputs collect_outputs() {
     if (!failed_.empty()) fail<Reported>("keras", "{} has problems", config_.where());
     std::vector<Signal> out;
-    for (const TensorId& id : flatten_references(config_.at("output_layers"))) {
+    for (TensorId id : flatten_references(config_.at("output_layers"))) {
+      if (counts_from_one(id.call.layer) && id.call.node > 0) --id.call.node;
       auto found = values_.find(id);
       if (found == values_.end()) config_.invalid("output {} of layer '{}' does not exist", id.index, id.call.layer);
       out.push_back(found->second);
