@@ -22,9 +22,8 @@ bool call_flag(Call& c, size_t position, std::string_view name) {
 }
 
 // Dropout is the identity, unless the file itself calls the layer for training.
-void refuse_training(Call& c, size_t position) {
-  if (c.config.number("dropout", 0) > 0 && call_flag(c, position, "training"))
-    c.config.unsupported("it is called with training=True, whose dropout is random");
+void refuse_training(const Call& c) {
+  if (c.config.number("dropout", 0) > 0 && c.training()) c.config.unsupported("it is called with training=True, whose dropout is random");
 }
 
 Value both(Value a, Value b) { return !a ? b : !b ? a : logical_and(a, b); }
@@ -186,7 +185,7 @@ struct Projections {
 };
 
 Outputs projected_attention(Call& c, const Inputs& in, Value query_mask, const Projections& p, const Ints& axes) {
-  refuse_training(c, 8);
+  refuse_training(c);
   bool with_scores = call_flag(c, 7, "return_attention_scores");
   Value mask = attention_mask(c, in, query_mask), gate;
   bool gated = c.config.flag("use_gate", false);
@@ -273,7 +272,7 @@ Value additive_scores(Value query, Value key, Value scale) {
 }
 
 Outputs plain_attention(Call& c, Value (*score)(Call& c, Value query, Value key)) {
-  refuse_training(c, 2);
+  refuse_training(c);
   if (c.input_count() < 2 || c.input_count() > 3)
     c.config.invalid("is called with [query, value] or [query, value, key]; got {} tensors", c.input_count());
   Value query = c.x(0), value = c.x(1), key = c.input_count() > 2 ? c.x(2) : value, query_mask = c.mask(0), value_mask = c.mask(1);

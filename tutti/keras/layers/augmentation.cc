@@ -9,24 +9,10 @@ namespace tutti::keras {
 
 namespace {
 
-// Keras 2 keeps to a training=True of the call; in Keras 3 the model's own mode wins.
-void refuse_training(const Call& c) {
-  if (c.lowering.keras_major != 2) return;
-  const Argument* training = c.arguments.find(static_cast<size_t>(-1), "training");
-  if (training != nullptr && training->kind == Argument::Kind::constant && training->constant.is_bool() && training->constant.as_bool())
-    c.config.unsupported("a random layer that is called with training=True");
-}
-
 // Integers become floats in some of them.
-Outputs to_float(Call& c) {
-  refuse_training(c);
-  return convert(image_input(c), c.policy.compute);
-}
+Outputs to_float(Call& c) { return convert(image_input(c), c.policy.compute); }
 
-Outputs unchanged(Call& c) {
-  refuse_training(c);
-  return c.lowering.keras_major == 2 ? convert(image_input(c), c.policy.compute) : image_input(c);
-}
+Outputs unchanged(Call& c) { return c.lowering.keras_major == 2 ? convert(image_input(c), c.policy.compute) : image_input(c); }
 
 struct Range {
   double low, high;

@@ -84,10 +84,7 @@ void zero_masked(const Call& c, Loop& loop, Value mask, const RnnOptions& option
 
 // Dropout is nothing at inference, unless the model was built to keep it.
 void refuse_training(const Call& c, const Config& cell) {
-  const Argument* training = c.arguments.find(static_cast<size_t>(-1), "training");
-  bool on = training != nullptr && training->kind == Argument::Kind::constant &&
-            (training->constant == Json(true) || training->constant == Json(1));
-  if (on && (cell.number("dropout", 0) > 0 || cell.number("recurrent_dropout", 0) > 0))
+  if (c.training() && (cell.number("dropout", 0) > 0 || cell.number("recurrent_dropout", 0) > 0))
     c.config.unsupported("is called with training=True, so its dropout would draw random numbers at inference");
 }
 
