@@ -96,8 +96,13 @@ std::vector<Tensor> BatchPredictor::predict(const std::vector<Tensor>& given) {
       for (size_t i = 0; i < predictor.output_types().size(); ++i) {
         Type type = predictor.output_types()[i];
         Ints extents = type.shape.extents();
+        if (count == samples) {  // one batch: whatever the model makes of it
+          outputs.emplace_back(type);
+          continue;
+        }
         if (extents.empty() || extents[0] != count)
-          fail<Unsupported>("predict", "output '{}' is {}, not one row a sample", model_->output_names()[i], to_string(type));
+          fail<Unsupported>("predict", "output '{}' is {}, not one row a sample; hint: predict all samples in one batch",
+                            model_->output_names()[i], to_string(type));
         extents[0] = samples;
         outputs.emplace_back(type.dtype, extents);
       }
@@ -105,7 +110,7 @@ std::vector<Tensor> BatchPredictor::predict(const std::vector<Tensor>& given) {
     std::vector<std::span<const std::byte>> in;
     std::vector<std::span<std::byte>> out;
     for (const Tensor& tensor : inputs) in.push_back(rows(tensor, begin, count));
-    for (Tensor& tensor : outputs) out.push_back(rows(tensor, begin, count));
+    for (Tensor& tensor : outputs) out.push_back(count == samples ? tensor.bytes() : rows(tensor, begin, count));
     predictor.run(in, out);
   }
   return outputs;
