@@ -71,7 +71,7 @@ TEST_P(Broken, files_with_correct_checksums_are_read_or_refused) {
     });
   }
   if (std::string(GetParam()).ends_with("latest")) {
-    EXPECT_GT(outcomes.accepted + outcomes.refused, 300);
+    EXPECT_GT(outcomes.accepted + outcomes.refused, 50);
   }
 }
 
@@ -90,7 +90,7 @@ TEST(hdf5_broken, the_index_of_many_chunks_is_damaged) {
       expect_walk_contained(outcomes, "byte " + std::to_string(at), bad);
     }
   }
-  EXPECT_GT(outcomes.accepted, 100);
+  EXPECT_GT(outcomes.accepted, 20);
 }
 
 TEST(hdf5_broken, data_sets_that_share_their_bytes_cannot_multiply_them) {

@@ -127,6 +127,9 @@ Dataset parse_dataset(Storage& storage, const ObjectHeader& header) {
   out.space = parse_dataspace(storage, space->bytes);
   out.layout = parse_layout(storage, layout->bytes);
   if (auto* filters = header.find(MessageType::filters)) out.filters = parse_filters(storage, filters->bytes);
+  for (const Filter& filter : out.filters)
+    if (filter.id == Filter::shuffle && filter.element_size != out.type.size)
+      corrupt("a shuffle of elements of {} bytes, expected {}", filter.element_size, out.type.size);
   out.fill = parse_fill(storage, header);
   if (!out.fill.empty() && out.fill.size() != out.type.size)
     corrupt("a fill value of {} bytes for elements of {}", out.fill.size(), out.type.size);

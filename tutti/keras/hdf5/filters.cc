@@ -80,7 +80,6 @@ Filters parse_filters(Storage& storage, std::span<const std::byte> bytes) {
     if (version == 1 && values % 2 != 0) fields.skip(4);
     if (filter.id < Filter::deflate || filter.id > Filter::fletcher32)
       unsupported("filter {} ({}); only deflate, shuffle and fletcher32 are read", filter.id, name.empty() ? known_name(filter.id) : name);
-    if (filter.id == Filter::shuffle && (values == 0 || filter.element_size == 0)) corrupt("a shuffle filter without an element size");
     out.push_back(filter);
   }
   if (std::count_if(out.begin(), out.end(), [](const Filter& f) { return f.id == Filter::deflate; }) > 1)
