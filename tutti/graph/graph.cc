@@ -13,6 +13,12 @@ constexpr size_t max_nodes = 2'000'000;
 
 const Type& Value::type() const { return graph_->type(id_); }
 
+int64_t Value::extent(int64_t axis) const {
+  int64_t at = axis < 0 ? axis + rank() : axis;
+  if (at < 0 || at >= rank()) fail<InvalidArgument>("graph", "axis {} is outside of {}", axis, to_string(shape()));
+  return shape()[at];
+}
+
 Graph Graph::clone() const {
   Graph out;
   out.nodes_ = nodes_;

@@ -24,7 +24,7 @@ class Value {
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
   int64_t rank() const { return shape().rank(); }
-  int64_t extent(int64_t axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  int64_t extent(int64_t axis) const;  // negative axes count from the end; throws InvalidArgument outside of the rank
 
  private:
   Graph* graph_ = nullptr;
