@@ -7,7 +7,7 @@ from keras import ops
 
 
 def cases():
-    for group in (elementwise, pairs, reductions, ordering, shapes, indexing, creation, products, activations, normalization, losses, windows):
+    for group in (elementwise, pairs, reductions, ordering, shapes, indexing, creation, products, activations, normalization, losses, windows, images, signals):
         yield from group()
 
 
@@ -444,3 +444,53 @@ def windows():
     yield many("fold_with_padding_and_dilation", [lambda x: ops.fold(x, (4, 4), 3, padding=1), lambda x: ops.fold(x[:, :8], (6, 6), 2, dilation=2)], wide(0, (2, 18, 16)))
     yield many("sequences", [lambda x: ops.extract_sequences(x, 3, 1), lambda x: ops.extract_sequences(x, 4, 2)], wide(0, (2, 3, 9)))
     yield many("transposed_convolution", [lambda x: ops.conv_transpose(x, wide(1, (2, 2, 3, 4)))], ((4, 4, 4), "float32"), refused="ConvTranspose")
+
+
+def images():
+    x = inside(0, 1, (2, 6, 8, 3))
+    first = np.moveaxis(x, -1, 1).copy()
+    image = ops.image
+    sizes = [dict(size=(4, 5)), dict(size=(9, 12), interpolation="nearest"), dict(size=(9, 5), interpolation="bicubic"), dict(size=(4, 4), antialias=True),
+             dict(size=(3, 9), interpolation="lanczos3", antialias=True), dict(size=(4, 4), crop_to_aspect_ratio=True), dict(size=(4, 4), pad_to_aspect_ratio=True),
+             dict(size=(5, 3), pad_to_aspect_ratio=True, fill_value=0.5)]  # fmt: skip
+    yield many("resize", [lambda x, o=o: image.resize(x, **o) for o in sizes], x)
+    yield many("resize_channels_first", [lambda x: image.resize(x, (4, 5), data_format="channels_first")], first)
+    yield many("resize_bytes", [lambda x: image.resize(x, (4, 5)), lambda x: image.resize(x, (3, 3), interpolation="nearest")], (x * 255).astype("uint8"), atol=1)
+    yield many("colours", [image.rgb_to_grayscale, image.rgb_to_hsv, lambda x: image.hsv_to_rgb(x * 1.5 - 0.2), lambda x: image.rgb_to_hsv(ops.round(x))], x)
+    yield many("colours_channels_first", [lambda x, f=f: f(x, data_format="channels_first") for f in (image.rgb_to_grayscale, image.rgb_to_hsv, image.hsv_to_rgb)], first)
+    yield many("gray_of_bytes", [image.rgb_to_grayscale], (x * 255).astype("uint8"), atol=1)
+    yield many("borders", [
+        lambda x: image.pad_images(x, 1, 2, 3, 0), lambda x: image.pad_images(x, top_padding=1, left_padding=0, target_height=9, target_width=10),
+        lambda x: image.pad_images(x, bottom_padding=2, right_padding=1, target_height=9, target_width=9), lambda x: image.crop_images(x, 1, 2, 1, 0),
+        lambda x: image.crop_images(x, top_cropping=1, left_cropping=2, target_height=3, target_width=4),
+        lambda x: image.crop_images(x, bottom_cropping=1, right_cropping=2, target_height=3, target_width=4),
+    ], x)  # fmt: skip
+    yield many("filters", [image.gaussian_blur, lambda x: image.gaussian_blur(x, (5, 3), (1.5, 0.5)), image.sobel_edges], x)
+    yield many("filters_channels_first", [lambda x: image.gaussian_blur(x, data_format="channels_first"), lambda x: image.sobel_edges(x, data_format="channels_first")], first)
+    large = inside(0, 1, (2, 13, 14, 2))
+    yield many("ssim", [lambda x: image.ssim(x, x * 0.9), lambda x: image.ssim(x, ops.flip(x, 1), max_val=2.0, filter_size=5, filter_sigma=1.0)], large)
+    turn = np.float32([0.9, -0.3, 1.5, 0.2, 1.1, -0.7, 0, 0])
+    modes = ("constant", "nearest", "wrap", "mirror", "reflect")
+    yield many("affine_transforms", [lambda x, m=m, i=i: image.affine_transform(x, ops.broadcast_to(turn, (2, 8)), interpolation=i, fill_mode=m, fill_value=0.25)
+                                     for m in modes for i in ("bilinear", "nearest")], x, single=False)  # fmt: skip
+    yield many("affine_transform_by_image", [lambda x, t: image.affine_transform(x, t)], x, np.stack([turn, turn[::-1] * np.float32([0, 0, 1, 1, 1, 1, 1, 1])]),
+               single=False)
+    places = np.float32([[0, 0.5, 1.7, -0.6, 2.2], [3, 0.25, -1.5, 7.7, 4.5], [1, 2, 0.5, -0.2, 2.6]])
+    yield many("map_coordinates", [lambda x, m=m, o=o: image.map_coordinates(x, places, o, fill_mode=m, fill_value=0.5) for m in modes for o in (0, 1)],
+               inside(0, 1, (3, 4, 3)), single=False)
+
+
+def signals():
+    x, y = wide(0, (3, 2, 12), 1.0), wide(1, (3, 2, 12), 1.0)
+    yield many("fourier", [
+        lambda x, y: ops.fft((x, y)), lambda x, y: ops.fft2((x, y)), lambda x, y: ops.ifft2((x, y)), lambda x, y: ops.rfft(x), lambda x, y: ops.rfft(x, 8),
+        lambda x, y: ops.rfft(x, 15), lambda x, y: ops.irfft((x, y)), lambda x, y: ops.irfft((x, y), 9), lambda x, y: ops.irfft(ops.rfft(x)),
+    ], x, y)  # fmt: skip
+    signal = wide(0, (2, 40), 1.0)
+    options = [dict(), dict(window="hamming"), dict(window=None), dict(center=False)]
+    yield many("stft", [lambda x, o=o: ops.stft(x, 8, 3, 10, **o) for o in options] + [lambda x: ops.stft(x, 8, 4, 8)], signal)
+    yield many("istft", [lambda x, o=o: ops.istft(ops.stft(x, 8, 2, 8, **o), 8, 2, 8, **o) for o in options[:2]]
+               + [lambda x: ops.istft(ops.stft(x, 8, 2, 8), 8, 2, 8, length=30), lambda x: ops.istft(ops.stft(x, 6, 3, 8), 6, 3, 8)], signal)  # fmt: skip
+    patterns = [("b h w c -> b c h w", {}), ("b h w c -> b (h w) c", {}), ("b (h p) (w q) c -> b (h w) (p q c)", {"p": 2, "q": 2}), ("b h w c -> (b h) w c", {}),
+                ("b h w (c d) -> b h w d c", {"d": 3})]  # fmt: skip
+    yield many("rearrange", [lambda x, p=p, o=o: ops.rearrange(x, p, **o) for p, o in patterns], wide(0, (2, 4, 6, 6)), fixed_batch=True, single=False)

@@ -45,6 +45,7 @@ std::span<const LayerFamily> operation_families() {
       {"Convolution, pooling and patches", window_operations(), false},
       {"Images", image_operations(), false},
       {"Signals", signal_operations(), false},
+      {"Patterns of axes", rearrange_operations(), false},
       {"Refused operations", refused_operations(), false},
   };
   return families;
