@@ -471,8 +471,8 @@ def images():
     yield many("ssim", [lambda x: image.ssim(x, x * 0.9), lambda x: image.ssim(x, ops.flip(x, 1), max_val=2.0, filter_size=5, filter_sigma=1.0)], large)
     turn = np.float32([0.9, -0.3, 1.5, 0.2, 1.1, -0.7, 0, 0])
     modes = ("constant", "nearest", "wrap", "mirror", "reflect")
-    yield many("affine_transforms", [lambda x, m=m, i=i: image.affine_transform(x, ops.broadcast_to(turn, (2, 8)), interpolation=i, fill_mode=m, fill_value=0.25)
-                                     for m in modes for i in ("bilinear", "nearest")], x, single=False)  # fmt: skip
+    yield many("affine_transforms", [lambda x, m=m, i=i: image.affine_transform(x, x[:, 0, 0, :1] * 0 + turn, interpolation=i, fill_mode=m, fill_value=0.25)
+                                     for m in modes for i in ("bilinear", "nearest")], x)  # fmt: skip
     yield many("affine_transform_by_image", [lambda x, t: image.affine_transform(x, t)], x, np.stack([turn, turn[::-1] * np.float32([0, 0, 1, 1, 1, 1, 1, 1])]),
                single=False)
     places = np.float32([[0, 0.5, 1.7, -0.6, 2.2], [3, 0.25, -1.5, 7.7, 4.5], [1, 2, 0.5, -0.2, 2.6]])
@@ -493,4 +493,4 @@ def signals():
                + [lambda x: ops.istft(ops.stft(x, 8, 2, 8), 8, 2, 8, length=30), lambda x: ops.istft(ops.stft(x, 6, 3, 8), 6, 3, 8)], signal)  # fmt: skip
     patterns = [("b h w c -> b c h w", {}), ("b h w c -> b (h w) c", {}), ("b (h p) (w q) c -> b (h w) (p q c)", {"p": 2, "q": 2}), ("b h w c -> (b h) w c", {}),
                 ("b h w (c d) -> b h w d c", {"d": 3})]  # fmt: skip
-    yield many("rearrange", [lambda x, p=p, o=o: ops.rearrange(x, p, **o) for p, o in patterns], wide(0, (2, 4, 6, 6)), fixed_batch=True, single=False)
+    yield many("rearrange", [lambda x, p=p, o=o: ops.rearrange(x, p, **o) for p, o in patterns], wide(0, (2, 4, 6, 6)), fixed_batch=True, single=False, eager=True)
