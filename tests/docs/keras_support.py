@@ -22,7 +22,9 @@ def main():
         problems.append(f"docs/keras_support.md is not what {sys.argv[1]} prints: write it again")
     rows = {match[1]: match[0] for match in re.finditer(r"^\| (\w+) \|.*$", printed.partition("# Operations")[0], re.MULTILINE)}
     problems += missing(rows)
-    print("\n".join(problems) if problems else f"{len(rows)} layers are in the table")
+    operations = set(re.findall(r"`(\w+)`(?: |$| is refused)", printed.partition("# Operations")[2], re.MULTILINE))
+    problems += wrong_operations(operations)
+    print("\n".join(problems) if problems else f"{len(rows)} layers and {len(operations)} operations are in the table")
     sys.exit(1 if problems else 0)
 
 
@@ -42,6 +44,24 @@ def missing(rows):
             for argument in inspect.signature(layer.__init__).parameters:
                 if argument not in known | SILENT and not argument.endswith(("_initializer", "_regularizer", "_constraint")):
                     yield f"{name}: the argument '{argument}' is neither same nor refused"
+
+
+def wrong_operations(listed):
+    import keras
+    from keras.src.ops.operation import Operation
+
+    def below(kind):
+        for child in kind.__subclasses__():
+            yield child
+            yield from below(child)
+
+    known = {kind.__name__ for kind in below(Operation) if not issubclass(kind, keras.layers.Layer)}
+    if len(known) < 300:
+        yield f"keras.ops has only {len(known)} operations: the list is broken"
+    for name in sorted(known - listed):
+        yield f"the operation {name} is not in the table"
+    for name in sorted(listed - known):
+        yield f"the table has an operation {name}, which Keras has not"
 
 
 if __name__ == "__main__":
