@@ -76,6 +76,10 @@ def main():
     save("image", image(), {"image": normal(4, 2, 3, 1)})
     save("bfloat16", keras.Sequential([keras.Input((4,), name="x"), layers.Dense(2, dtype="bfloat16")]), {"x": normal(3, 4)})
     save("wide", keras.Sequential([keras.Input((50000,), name="wide"), layers.Dense(1)]), {"wide": normal(2, 50000)})
+    for name, axis in {"batch_mean": (0,), "batch_transposed": None, "number": (0, 1)}.items():
+        x = keras.Input((4,), name="x")
+        y = keras.ops.transpose(x) if axis is None else keras.ops.mean(x, axis=axis, keepdims=axis == (0,))
+        keras.Model(x, [y, keras.ops.add(x, 1.0)]).save(os.path.join(OUT, name + ".keras"))
     refused().save(os.path.join(OUT, "refused.keras"))
 
 

@@ -105,6 +105,33 @@ class Predictions(program.ProgramTest):
         self.assertEqual(np.load(self.predict("bfloat16", target="y.npy")).dtype, np.float32)
 
 
+class MixedSamples(program.ProgramTest):
+    """Models whose outputs are not one row a sample; Keras lets the batches' rows follow each other."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = np.arange(40, dtype="float32").reshape(10, 4)
+        np.save(self.folder / "x.npy", self.x)
+
+    def test_rows_of_batches_follow_each_other(self):
+        self.succeed("predict", DATA / "batch_mean.keras", "x.npy", "-o", "y.npz", "--batch", "5")
+        mean, plus = np.load(self.folder / "y.npz").values()
+        np.testing.assert_allclose(mean, [self.x[:5].mean(0), self.x[5:].mean(0)])
+        np.testing.assert_allclose(plus, self.x + 1)
+
+    def test_they_do_not_stand_side_by_side(self):
+        self.refuse(1, "rows and '", "predict", DATA / "batch_mean.keras", "x.npy", "-o", "y.csv")
+        self.refuse(1, "cannot stand side by side", "predict", DATA / "batch_mean.keras", "x.npy")
+
+    def test_a_shape_that_changes_with_the_batch_needs_equal_batches(self):
+        self.refuse(1, "hint: a --batch that divides the samples", "predict", DATA / "batch_transposed.keras", "x.npy", "-o", "y.npz", "--batch", "8")
+        self.succeed("predict", DATA / "batch_transposed.keras", "x.npy", "-o", "y.npz", "--batch", "10")
+        np.testing.assert_array_equal(next(iter(np.load(self.folder / "y.npz").values())), self.x.T)
+
+    def test_a_single_number_is_refused(self):
+        self.refuse(1, "is a single number for all samples, not rows", "predict", DATA / "number.keras", "x.npy", "-o", "y.npz")
+
+
 class Printing(program.ProgramTest):
     def test_a_short_table_without_an_output_file(self):
         run = self.succeed("predict", DATA / "dense.keras", DATA / "dense_in.npz")

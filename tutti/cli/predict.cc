@@ -34,9 +34,14 @@ int64_t default_batch(const keras::Model& model, const SampleReader& reader) {
   return std::clamp<int64_t>((64 << 20) / bytes, 1, 32);
 }
 
+// What the batches' outputs have in common. As in Keras, rows of all batches follow each other, one for each sample or not.
 std::vector<ArraySpec> output_specs(const keras::Model& model, const std::vector<Tensor>& outputs) {
   std::vector<ArraySpec> out;
-  for (size_t i = 0; i < outputs.size(); ++i) out.push_back({model.output_names()[i], outputs[i].dtype(), row_of(outputs[i].shape())});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = model.output_names()[i];
+    if (outputs[i].shape().rank() == 0) fail<Unsupported>("predict", "output '{}' is a single number for all samples, not rows", name);
+    out.push_back({name, outputs[i].dtype(), row_of(outputs[i].shape())});
+  }
   return out;
 }
 
@@ -94,10 +99,12 @@ class Prediction {
       int64_t count = inputs[0].shape()[0];
       if (count == 0 && writer != nullptr) break;
       std::vector<Tensor> outputs = predictor_->predict(inputs);
+      std::vector<ArraySpec> found = output_specs(*model_, outputs);
       if (writer == nullptr) {
-        specs = output_specs(*model_, outputs);
+        specs = found;
         writer = open_writer(specs);
       }
+      check_same(specs, found);
       writer->write(outputs);
       samples += count;
       progress.update(samples);
@@ -107,6 +114,14 @@ class Prediction {
     double seconds = clock_.seconds();
     console_.note(fmt::format("{} samples in {:.3f} s, in batches of {}, on {}", samples, seconds, batch_, settings_.device));
     if (console_.json) console_.print(summary(specs, samples, seconds));
+  }
+
+  // A model may mix samples so that a smaller last batch has another shape.
+  static void check_same(const std::vector<ArraySpec>& first, const std::vector<ArraySpec>& found) {
+    for (size_t i = 0; i < first.size(); ++i)
+      if (!(first[i].row == found[i].row))
+        fail<Unsupported>("predict", "rows of output '{}' are {} in one batch and {} in another; hint: a --batch that divides the samples",
+                          first[i].name, to_string(first[i].row), to_string(found[i].row));
   }
 
   std::unique_ptr<RowWriter> open_writer(const std::vector<ArraySpec>& specs) {
@@ -158,7 +173,10 @@ class Prediction {
     std::sort(latency.seconds.begin(), latency.seconds.end());
     if (!settings_.output.empty()) {
       auto writer = open_output(settings_.output, output_specs(*model_, results[0]));
-      for (const auto& rows : results) writer->write(rows);
+      for (const auto& rows : results) {
+        check_same(output_specs(*model_, results[0]), output_specs(*model_, rows));
+        writer->write(rows);
+      }
       writer->commit();
     }
     print(latency);

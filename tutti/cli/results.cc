@@ -24,7 +24,7 @@ class TableResults : public RowWriter {
     for (const auto& array : arrays_) heading.push_back(escape(array.name, 60) + " " + to_string(array.row));
   }
   void write(const std::vector<Tensor>& outputs) override {
-    int64_t count = outputs.at(0).shape()[0];
+    int64_t count = rows_side_by_side(arrays_, outputs);
     for (int64_t row = 0; row < count; ++row, ++samples_) {
       if (samples_ >= shown_samples) continue;
       auto& cells = rows_.emplace_back();
@@ -82,7 +82,7 @@ class JsonResults : public RowWriter {
     console_.print("{\"predictions\": [");
   }
   void write(const std::vector<Tensor>& outputs) override {
-    int64_t count = outputs.at(0).shape()[0];
+    int64_t count = rows_side_by_side(arrays_, outputs);
     for (int64_t row = 0; row < count; ++row) {
       Json sample = Json::object();
       for (size_t i = 0; i < arrays_.size(); ++i) {

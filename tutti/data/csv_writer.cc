@@ -56,12 +56,14 @@ CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(
 void CsvWriter::write(const std::vector<Tensor>& rows) {
   for (size_t i = 0; i < arrays_.size(); ++i) check_rows("csv", rows.at(i), arrays_[i]);
   std::string line;
-  for (int64_t row = 0; row < rows.at(0).shape()[0]; ++row) {
+  int64_t count = rows_side_by_side(arrays_, rows);
+  for (int64_t row = 0; row < count; ++row) {
     line.clear();
     for (size_t i = 0; i < arrays_.size(); ++i)
       dispatch(arrays_[i].dtype, [&](auto zero) {
-        int64_t count = arrays_[i].row.elements();
-        for (auto value : rows[i].template as<decltype(zero)>().subspan(static_cast<size_t>(row * count), static_cast<size_t>(count))) {
+        int64_t elements = arrays_[i].row.elements();
+        for (auto value :
+             rows[i].template as<decltype(zero)>().subspan(static_cast<size_t>(row * elements), static_cast<size_t>(elements))) {
           append_number(line, value);
           line += ',';
         }

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tutti/base/tensor.h"
 
@@ -17,6 +18,9 @@ struct ArraySpec {
 
 Shape with_rows(int64_t count, const Shape& row);  // [count, row...]
 Shape row_of(const Shape& shape);                  // without the first extent
+
+// How many rows these arrays have, where they stand side by side; throws InvalidArgument when they have unequally many.
+int64_t rows_side_by_side(const std::vector<ArraySpec>& arrays, const std::vector<Tensor>& rows);
 
 // Throws InternalError unless `rows` are rows of this array: what a writer is handed.
 void check_rows(std::string_view where, const Tensor& rows, const ArraySpec& array);
