@@ -88,7 +88,6 @@ def embedding():
     for name, options in {"tied": {}, "untied": {"tie_weights": False}, "capped": {"logit_soft_cap": 0.7}, "typed": {"reverse_dtype": "float16"}}.items():
         yield case(f"reversible_embedding_{name}", reversible(**options), TOKENS, formats=("keras",))
     yield case("reversible_embedding_lora", reversible(lora_rank=2), TOKENS)
-    yield case("reversible_embedding_lora_untied", reversible(lora_rank=2, tie_weights=False), TOKENS)
     yield case("reversible_embedding_masked", reversible(mask_zero=True, recurrent=True), TOKENS, formats=("keras",))
     yield case("reversible_embedding_float16", reversible(dtype="mixed_float16"), TOKENS, formats=("keras",))
 

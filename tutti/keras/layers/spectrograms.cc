@@ -91,11 +91,16 @@ Value fourier_kernel(Call& c, const std::vector<double>& window, int64_t start, 
   int64_t bins = fft / 2 + 1;
   std::vector<float> kernel;
   kernel.reserve(window.size() * static_cast<size_t>(2 * bins));
+  std::vector<double> cosines, sines;  // of each fraction of a turn
+  for (int64_t turn = 0; turn < fft; ++turn) {
+    double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(fft);
+    cosines.push_back(std::cos(angle));
+    sines.push_back(std::sin(angle));
+  }
   for (size_t i = 0; i < window.size(); ++i)
     for (int64_t k = 0; k < 2 * bins; ++k) {
-      int64_t turn = (k % bins) * (start + static_cast<int64_t>(i)) % fft;  // whole turns change nothing
-      double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(fft);
-      kernel.push_back(static_cast<float>(window[i] * (k < bins ? std::cos(angle) : -std::sin(angle))));
+      auto turn = static_cast<size_t>((k % bins) * (start + static_cast<int64_t>(i)) % fft);  // whole turns change nothing
+      kernel.push_back(static_cast<float>(window[i] * (k < bins ? cosines[turn] : -sines[turn])));
     }
   return constant<float>(c.graph, {static_cast<int64_t>(window.size()), 1, 2 * bins}, kernel);
 }
