@@ -119,7 +119,7 @@ TEST_P(HostileConfigs, are_lowered_or_refused) {
           SCOPED_TRACE(config.dump());
           ASSERT_NO_THROW(lower_layer(row, config, shape, inputs, value.is_int() && value.as_int() % 2 != 0 ? 2 : 3));
         }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(600));
 }
 
 std::vector<const LayerRow*> runnable_rows() {
