@@ -102,11 +102,11 @@ class Terminal(program.ProgramTest):
         self.assertIn("\x1b[", shown)
 
     def test_progress_is_shown_on_a_terminal_and_cleared(self):
-        np.save(self.folder / "x.npy", np.zeros((200000, 4), "float32"))
-        _, shown = self.run_on_terminal("predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "16")
-        self.assertRegex(shown, r"predict \[#*\.*\] +\d+%  \d+/200000  .*/s  \d+ s left")
+        np.save(self.folder / "x.npy", np.zeros((8_000_000, 4), "float32"))
+        _, shown = self.run_on_terminal("predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "4")
+        self.assertRegex(shown, r"predict \[#*\.*\] +\d+%  \d+/8000000  .*/s  \d+ s left")
         self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown[-80:]))
-        _, shown = self.run_on_terminal("--quiet", "predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "16")
+        _, shown = self.run_on_terminal("--quiet", "predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "4")
         self.assertEqual(shown, "")
 
 
