@@ -52,6 +52,7 @@ const Row rows[] = {
     {{"f32[3, 3]"}, "broadcast_in_dim", "{shape = [3, 3], dimensions = [0]}", "dimensions has 1 entries, expected 2"},
     {{"f32[3]"}, "broadcast_in_dim", "{shape = [-3], dimensions = [0]}", "extents are not negative; got [-3]"},
     {{"f32[3]"}, "broadcast_in_dim", "{shape = [3, 281474976710656], dimensions = [0]}", "at most 2^48 elements"},
+    {{"f32[1]"}, "broadcast_in_dim", "{shape = [0, 281474976710656, 2], dimensions = [0]}", "at most 2^48 elements"},
     {{"f32[6]"}, "reshape", "{shape = [4]}", "cannot reshape to [4]; operand f32[6]"},
     {{"f32[2, 3]"}, "transpose", "{permutation = [1, 1]}", "permutation [1, 1] repeats an axis"},
     {{"f32[5]"}, "slice", "{start = [3], limit = [2], strides = [1]}", "start [3], limit [2], strides [1] do not fit"},

@@ -12,12 +12,15 @@ constexpr int64_t max_elements = int64_t{1} << 48;
 
 Shape::Shape(Ints extents) : extents_(std::move(extents)) {
   if (extents_.size() > 32) fail<InvalidArgument>("shape", "at most 32 axes; got {}", extents_.size());
+  int64_t size = 1;  // zeros left out, so that strides do not overflow either
   for (int64_t extent : extents_) {
     if (extent < 0) fail<InvalidArgument>("shape", "extents are not negative; got {}", to_string(extents_));
-    if (extent > max_elements || (extent != 0 && elements_ > max_elements / extent))
+    if (extent == 0) elements_ = 0;
+    if (extent > max_elements || (extent != 0 && size > max_elements / extent))
       fail<InvalidArgument>("shape", "at most 2^48 elements; got {}", to_string(extents_));
-    elements_ *= extent;
+    size *= std::max<int64_t>(extent, 1);
   }
+  elements_ *= size;
 }
 
 Ints Shape::strides() const {
