@@ -126,8 +126,9 @@ struct LayerRow {
   std::string_view name;   // Keras's class name
   LayerFunction function;  // nullptr: refused, `note` says why and what to do instead
   Masking masking;
-  std::string_view
-      options;  // config keys that are honoured, separated by spaces; common ones (name, dtype, initializers, ...) go without saying
+  // Config keys that are honoured, separated by spaces; common ones (name, dtype, initializers, ...) go without saying. "*": none of them
+  // changes the result.
+  std::string_view options;
   std::string_view note = "";  // for docs/keras_support.md: values that are refused, or why the layer is
 };
 

@@ -33,7 +33,7 @@ std::string as_code(std::string_view words) {
 
 std::string layer_line(const LayerRow& row) {
   if (row.function == nullptr) return fmt::format("| {} | refused | {} |\n", row.name, row.note);
-  std::string options = row.options == "*" ? "all" : as_code(row.options);
+  std::string options = row.options == "*" ? "all options" : as_code(row.options);
   return fmt::format("| {} | {} | {} |\n", row.name, options.empty() ? "same" : "same: " + options, row.note);
 }
 
