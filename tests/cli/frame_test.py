@@ -6,11 +6,8 @@ import signal
 import subprocess
 import time
 
-import program
-
-program.use_oracle_python()
-
 import numpy as np
+import program
 
 DENSE = program.DATA / "dense.keras"
 

@@ -2,8 +2,6 @@
 
 import program
 
-program.use_oracle_python()
-
 DATA = program.DATA
 
 

@@ -1,10 +1,7 @@
 """predict against what Keras predicted (make_models.py): formats in and out, shapes and dtypes, batches, latency, memory."""
 
-import program
-
-program.use_oracle_python()
-
 import numpy as np
+import program
 
 DATA = program.DATA
 

@@ -13,13 +13,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "build" / "test_data" / "cli_models"
 
 
-def use_oracle_python():
-    """NumPy is in the oracle's environment, not in the Python that ctest starts."""
-    python = os.path.join(ROOT, os.environ.get("TUTTI_VENV", "build/venv"), "bin", "python")
-    if os.path.realpath(sys.prefix) != os.path.realpath(os.path.dirname(os.path.dirname(python))):
-        os.execv(python, [python, *sys.argv])
-
-
 class Run:
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
