@@ -39,7 +39,7 @@ void expect_says(const std::string& text, const std::string& part) {
 TEST(problems, a_good_model_has_none_and_names_its_variables) {
   Model model = read(sequential(dense("a", "3") + "," + dense("b", "4")));
   EXPECT_TRUE(model.problems().empty());
-  auto variables = model.variables().flatten(false);
+  auto variables = model.variables().flatten();
   ASSERT_EQ(variables.size(), 4u);
   EXPECT_EQ(variables[0]->path, "a/kernel");
   EXPECT_EQ(variables[3]->path, "b/bias");

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "tutti/base/error.h"
 
@@ -152,14 +153,46 @@ class PathBinding {
 
 }  // namespace
 
-void bind_by_path(Scope& model, const Hdf5File& file, bool legacy, std::vector<std::string>& problems) {
-  PathBinding(file, legacy, problems).bind(model, "");
+void bind_by_path(Scope& model, const Hdf5File& file, int keras_major, std::vector<std::string>& problems) {
+  PathBinding(file, keras_major < 3, problems).bind(model, "");
 }
 
-void bind_by_order(Scope& model, const Hdf5File& file, std::vector<std::string>& problems) {
+namespace {
+
+// The variables in the order of the names that the file gives its weights, when each name fits exactly one of them; else nothing. What was
+// frozen when the file was written is not always in its config, and with it goes the order.
+std::vector<Variable*> order_by_name(const std::vector<std::string>& names, const std::vector<Variable*>& variables) {
+  // Every "/"-suffix of the variables' paths, nullptr where it is ambiguous.
+  std::map<std::string_view, Variable*> suffixes, paths;
+  auto next_suffix = [](std::string_view path) {
+    size_t slash = path.find('/');
+    return slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  };
+  for (Variable* variable : variables) {
+    paths[variable->path] = variable;
+    for (std::string_view suffix = variable->path; !suffix.empty(); suffix = next_suffix(suffix))
+      if (auto [entry, added] = suffixes.try_emplace(suffix, variable); !added) entry->second = nullptr;
+  }
+  std::vector<Variable*> out;
+  std::set<Variable*> used;
+  for (std::string_view name : names) {
+    if (size_t colon = name.rfind(':'); colon != std::string_view::npos) name = name.substr(0, colon);
+    Variable* found = nullptr;
+    if (auto inside = suffixes.find(name); inside != suffixes.end()) found = inside->second;
+    for (std::string_view suffix = next_suffix(name); found == nullptr && !suffix.empty(); suffix = next_suffix(suffix))
+      if (auto whole = paths.find(suffix); whole != paths.end()) found = whole->second;
+    if (found == nullptr || !used.insert(found).second) return {};
+    out.push_back(found);
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_by_order(Scope& model, const Hdf5File& file, int keras_major, std::vector<std::string>& problems) {
   std::string root = file.kind("model_weights") == Hdf5File::Kind::group ? "model_weights" : "";
   for (const auto& layer : model.children()) {
-    auto variables = layer->flatten(true);
+    auto variables = layer->flatten_for_hdf5(keras_major);
     if (variables.empty()) continue;
     std::string group = root.empty() ? layer->path() : root + "/" + layer->path();
     if (file.kind(group) != Hdf5File::Kind::group) {
@@ -172,6 +205,7 @@ void bind_by_order(Scope& model, const Hdf5File& file, std::vector<std::string>&
           fmt::format("[keras] layer '{}' has {} weights in the file, expected {}", layer->path(), stored.size(), variables.size()));
       continue;
     }
+    if (auto named = order_by_name(stored, variables); !named.empty()) variables = named;
     for (size_t i = 0; i < stored.size(); ++i) bind_variable(*variables[i], file, group + "/" + stored[i], problems);
   }
 }

@@ -7,9 +7,9 @@
 
 namespace tutti::keras {
 
-// What has no value, or one of another shape, becomes a problem. `legacy`: the archive was written by Keras 2.
-void bind_by_path(Scope& model, const Hdf5File& file, bool legacy, std::vector<std::string>& problems);
-void bind_by_order(Scope& model, const Hdf5File& file, std::vector<std::string>& problems);
+// What has no value, or one of another shape, becomes a problem.
+void bind_by_path(Scope& model, const Hdf5File& file, int keras_major, std::vector<std::string>& problems);
+void bind_by_order(Scope& model, const Hdf5File& file, int keras_major, std::vector<std::string>& problems);
 
 // The names in an attribute that Keras splits in chunks (name0, name1, ...) when it is long.
 std::vector<std::string> chunked_strings(const Hdf5File& file, const std::string& object, const std::string& attribute);

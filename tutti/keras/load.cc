@@ -85,7 +85,7 @@ Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   if (member == nullptr) fail<InvalidModel>("keras", "the archive has no model.weights.h5");
   auto weights = std::make_shared<Hdf5File>(zip.open(*member));
   if (model.problems_.empty())
-    bind_by_path(*model.variables_, *weights, model.file_.keras_major < 3, model.problems_);  // else the variables are not all known
+    bind_by_path(*model.variables_, *weights, model.file_.keras_major, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     for (size_t i = 0; weights->kind(fmt::format("optimizer/vars/{}", i)) == Hdf5File::Kind::dataset; ++i)
@@ -108,7 +108,8 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
                             training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"),
                             {.lora_is_merged = false});
-  if (model.problems_.empty()) bind_by_order(*model.variables_, *weights, model.problems_);  // else the variables are not all known
+  if (model.problems_.empty())
+    bind_by_order(*model.variables_, *weights, model.file_.keras_major, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {
     std::vector<Tensor> out;
     if (weights->kind("optimizer_weights") != Hdf5File::Kind::group) return out;

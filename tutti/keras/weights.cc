@@ -14,6 +14,7 @@ Scope& Scope::child(const std::string& key, const std::string& name) {
   for (auto& child : children_)
     if (child->key_ == key) return *child;
   children_.push_back(std::make_unique<Scope>(join(path_, name), key, join(keys_, key)));
+  children_.back()->trainable_ = trainable_;
   return *children_.back();
 }
 
@@ -28,18 +29,48 @@ Variable& Scope::variable(size_t index, const std::string& name, const Type& typ
   return found;
 }
 
-void Scope::collect(std::vector<std::pair<Variable*, bool>>& out, bool trainable) const {
-  trainable = trainable && trainable_;
+// Each variable with Keras 3's flag: that of its own layer, whatever is around it.
+void Scope::collect(std::vector<std::pair<Variable*, bool>>& out) const {
   for (const auto& variable : variables_)
-    if (!variable->repeats) out.emplace_back(variable.get(), trainable && variable->trainable);
-  for (const auto& child : children_) child->collect(out, trainable);
+    if (!variable->repeats) out.emplace_back(variable.get(), trainable_ && variable->trainable);
+  for (const auto& child : children_) child->collect(out);
 }
 
-std::vector<Variable*> Scope::flatten(bool legacy_order) const {
+// Keras 2: what is inside a frozen layer is frozen.
+void Scope::collect_trainable(std::vector<Variable*>& out) const {
+  if (!trainable_) return;
+  for (const auto& variable : variables_)
+    if (variable->trainable && !variable->repeats) out.push_back(variable.get());
+  for (const auto& child : children_) child->collect_trainable(out);
+}
+
+void Scope::collect_frozen(std::vector<Variable*>& out) const {
+  for (const auto& variable : variables_)
+    if ((!trainable_ || !variable->trainable) && !variable->repeats) out.push_back(variable.get());
+  for (const auto& child : children_) {
+    if (!trainable_) child->collect_trainable(out);
+    child->collect_frozen(out);
+  }
+}
+
+std::vector<Variable*> Scope::flatten() const {
   std::vector<std::pair<Variable*, bool>> all;
-  collect(all, true);
-  if (legacy_order) std::stable_partition(all.begin(), all.end(), [](const auto& item) { return item.second; });
+  collect(all);
   std::vector<Variable*> out;
+  for (const auto& item : all) out.push_back(item.first);
+  return out;
+}
+
+std::vector<Variable*> Scope::flatten_for_hdf5(int keras_major) const {
+  std::vector<Variable*> out;
+  if (keras_major < 3) {
+    collect_trainable(out);
+    collect_frozen(out);
+    return out;
+  }
+  std::vector<std::pair<Variable*, bool>> all;
+  collect(all);
+  if (trainable_) std::stable_partition(all.begin(), all.end(), [](const auto& item) { return item.second; });
   for (const auto& item : all) out.push_back(item.first);
   return out;
 }

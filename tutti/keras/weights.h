@@ -26,7 +26,8 @@ class Scope {
   explicit Scope(std::string path = "", std::string key = "", std::string keys = "")
       : path_(std::move(path)), key_(std::move(key)), keys_(std::move(keys)) {}
 
-  // Finds or makes the child kept under `key` in Keras 3 files ("layers/dense_1", "cell"); `name` is for people.
+  // Finds or makes the child kept under `key` in Keras 3 files ("layers/dense_1", "cell"); `name` is for people. A child is as trainable as
+  // its parent until a config says otherwise.
   Scope& child(const std::string& key, const std::string& name);
   // Finds or makes variable number `index`; throws InvalidModel when it exists with another type.
   Variable& variable(size_t index, const std::string& name, const Type& type, bool trainable);
@@ -40,11 +41,15 @@ class Scope {
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
   const std::vector<std::unique_ptr<Scope>>& children() const { return children_; }
 
-  // Every variable below, in the order of Keras's layer.weights; with `legacy_order` trainable ones first, as .h5 files store them.
-  std::vector<Variable*> flatten(bool legacy_order) const;
+  // Every variable below, in the order of Keras's layer.weights.
+  std::vector<Variable*> flatten() const;
+  // The same as .h5 files hold a layer's weights: trainable ones first, by the rules of that Keras for what is frozen inside what.
+  std::vector<Variable*> flatten_for_hdf5(int keras_major) const;
 
  private:
-  void collect(std::vector<std::pair<Variable*, bool>>& out, bool trainable) const;
+  void collect(std::vector<std::pair<Variable*, bool>>& out) const;
+  void collect_trainable(std::vector<Variable*>& out) const;
+  void collect_frozen(std::vector<Variable*>& out) const;
   std::string path_, key_, keys_;
   bool trainable_ = true;
   std::vector<std::unique_ptr<Variable>> variables_;
