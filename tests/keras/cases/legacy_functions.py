@@ -1,0 +1,132 @@
+"""TensorFlow functions called on the tensors of functional models, as files of Keras 2 hold them."""
+
+import numpy as np
+from harness import case
+
+TOKENS = (np.arange(12).reshape(3, 4) % 5).astype("int32")
+
+
+def cases():
+    series, image, tokens = (4, 6), (8, 8, 3), (4,)
+    on_series = {
+        "operators": lambda tf, x: (1 - x) * 2 / (x * x + 3) + (-x) ** 2 - abs(x) / 2,
+        "floor_division": lambda tf, x: [x // 0.3, x % 0.3, x // -0.3, x % -0.7],
+        "comparisons": lambda tf, x: [x > 0, x >= 0.1, x < 0.2, x <= 0, tf.equal(x, x), tf.not_equal(x, 0.0)],
+        "logic": lambda tf, x: [(x > 0) & (x < 1), (x > 1) | (x < -1), ~(x > 0), tf.math.logical_xor(x > 0, x > 1)],
+        "constants": lambda tf, x: x * np.arange(6, dtype="float32") + tf.constant([[0.5], [1.0], [2.0], [3.0]]),
+        "power_of_two": lambda tf, x: [2.0**x, x**3],
+        "roots_and_logarithms": lambda tf, x: [tf.sqrt(abs(x)), tf.math.rsqrt(abs(x) + 1), tf.math.log(abs(x) + 1), tf.math.log1p(abs(x))],
+        "exponentials": lambda tf, x: [tf.exp(x), tf.math.expm1(x), tf.sigmoid(x), tf.tanh(x), tf.math.softplus(x), tf.math.erf(x)],
+        "angles": lambda tf, x: [tf.sin(x), tf.cos(x), tf.math.tan(x), tf.math.atan(x), tf.math.asin(tf.tanh(x)), tf.math.atan2(x, x + 1)],
+        "hyperbolic": lambda tf, x: [tf.math.sinh(x), tf.math.cosh(x), tf.math.asinh(x), tf.math.acosh(abs(x) + 1), tf.math.atanh(tf.tanh(x))],
+        "rounding": lambda tf, x: [tf.floor(x), tf.math.ceil(x), tf.round(x * 2), tf.sign(x), tf.square(x), tf.math.reciprocal(x)],
+        "extremes": lambda tf, x: [tf.maximum(x, 0.1), tf.minimum(x, x + 1), tf.clip_by_value(x, -0.5, 0.5)],
+        "differences": lambda tf, x: [tf.math.squared_difference(x, 1.0), tf.math.divide_no_nan(x, tf.nn.relu(x)), tf.add_n([x, x, x])],
+        "sums": lambda tf, x: [tf.reduce_sum(x, 1), tf.reduce_mean(x, [1, 2], keepdims=True), tf.reduce_prod(x, axis=-1), tf.reduce_max(x, 1)],
+        "statistics": lambda tf, x: [tf.math.reduce_std(x, 1), tf.math.reduce_variance(x, -1, True), tf.reduce_logsumexp(x, 2), tf.reduce_min(x, 2)],
+        "any_and_all": lambda tf, x: [tf.reduce_any(x > 0.5, 1), tf.reduce_all(x > -1, [1, 2])],
+        "arguments_of_extremes": lambda tf, x: [tf.argmax(x, -1), tf.argmin(x, 1, output_type="int32")],
+        "running_sums": lambda tf, x: [tf.cumsum(x, 1), tf.cumsum(x, 1, exclusive=True), tf.cumsum(x, 2, exclusive=True, reverse=True), tf.math.cumprod(x, 2)],
+        "norms": lambda tf, x: [tf.nn.l2_normalize(x, -1), tf.norm(x, axis=-1), tf.norm(x, ord=1, axis=1, keepdims=True)],
+        "largest": lambda tf, x: list(tf.math.top_k(x, 3)),
+        "activations": lambda tf, x: [tf.nn.relu(x), tf.nn.relu6(x * 5), tf.nn.leaky_relu(x), tf.nn.leaky_relu(x, 0.3), tf.nn.elu(x), tf.nn.selu(x)],
+        "more_activations": lambda tf, x: [tf.nn.gelu(x), tf.nn.gelu(x, approximate=True), tf.nn.silu(x), tf.nn.softsign(x), tf.nn.swish(x, 1.5)],
+        "softmax": lambda tf, x: [tf.nn.softmax(x), tf.nn.softmax(x, axis=1), tf.nn.log_softmax(x), tf.math.log_sigmoid(x)],
+        "joining": lambda tf, x: [tf.concat([x, x * 2], -1), tf.concat([x], 1), tf.stack([x, x + 1], 1), tf.stack([x, x], axis=-1)],
+        "splitting": lambda tf, x: [*tf.split(x, 2, axis=-1), *tf.split(x, [1, -1], axis=1), tf.unstack(x, axis=1)[2]],
+        "reshaping": lambda tf, x: [tf.reshape(x, [-1, 24]), tf.expand_dims(x, 1), tf.squeeze(x[:, :1], 1), tf.transpose(x, [0, 2, 1])],
+        "shapes": lambda tf, x: [tf.reshape(x, (tf.shape(x)[0], 24)), tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[2] * 2, -1]), tf.cast(tf.shape(x)[1], "float32") * x],
+        "repeating": lambda tf, x: [tf.tile(x, [1, 2, 1]), tf.repeat(x, 3, axis=1), tf.reverse(x, [1, 2]), tf.roll(x, 2, 1)],
+        "padding": lambda tf, x: [tf.pad(x, [[0, 0], [1, 2], [0, 1]]), tf.pad(x, [[0, 0], [1, 1], [2, 0]], "REFLECT"), tf.pad(x, [[0, 0], [1, 1], [0, 0]], "SYMMETRIC")],
+        "padding_with_a_value": lambda tf, x: tf.pad(x, [[0, 0], [1, 2], [0, 1]], constant_values=2.5),
+        "choosing": lambda tf, x: [tf.where(x > 0, x, 0.0), tf.where(x > 0, 1.0, x), tf.gather(x, [0, 2], axis=1)],
+        "casting": lambda tf, x: [tf.cast(x > 0, "float32"), tf.cast(x * 3, tf.int32), tf.zeros_like(x), tf.ones_like(x), tf.identity(x), tf.stop_gradient(x)],
+        "zeros_in_front": lambda tf, x: tf.concat([tf.zeros((tf.shape(x)[0], 1, 6)), x, tf.ones_like(x[:, :1])], 1),
+        "products": lambda tf, x: [x @ tf.transpose(x, [0, 2, 1]), tf.matmul(x, x, transpose_b=True), tf.matmul(x, np.ones((6, 2), "float32"))],
+        "tensordot": lambda tf, x: tf.tensordot(x, np.arange(12, dtype="float32").reshape(6, 2), axes=[[2], [0]]),
+        "band": lambda tf, x: [tf.linalg.band_part(x, -1, 0), tf.linalg.band_part(x, 1, 2)],
+        "sorting": lambda tf, x: [tf.sort(x, axis=-1), tf.sort(x, axis=1, direction="DESCENDING"), tf.argsort(x, axis=-1)],
+        "indexing": lambda tf, x: [x[:, 0], x[:, -1], x[:, 1:3], x[:, ::2, 1:-1], x[:, None], x[:, :, ::-1], x[:, 1, :2]],
+        "backend_functions": lambda tf, x: backend_functions(x),
+    }
+    for name, function in on_series.items():
+        yield functions(name, function, series)
+    on_images = {
+        "preprocess_mobilenet": lambda tf, x: applications().mobilenet_v2.preprocess_input(x),
+        "preprocess_torch": lambda tf, x: applications().densenet.preprocess_input(x),
+        "resize": lambda tf, x: [tf.image.resize(x, (5, 11)), tf.image.resize(x, [16, 4], method="nearest")],
+        "resize_antialias": lambda tf, x: tf.image.resize(x, (3, 5), antialias=True),
+        "flips": lambda tf, x: [tf.image.flip_left_right(x), tf.image.flip_up_down(x)],
+        "gray": lambda tf, x: [tf.image.rgb_to_grayscale(x), tf.image.grayscale_to_rgb(x[:, :, :, :1])],
+        "standardized": lambda tf, x: tf.image.per_image_standardization(x),
+        "patches": lambda tf, x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID"),
+        "overlapping_patches": lambda tf, x: tf.image.extract_patches(x, [1, 3, 2, 1], [1, 2, 1, 1], [1, 1, 2, 1], "SAME"),
+        "blocks": lambda tf, x: [tf.nn.space_to_depth(x, 2), tf.nn.depth_to_space(tf.concat([x, x * 2, x * 3, x * 4], -1), 2)],
+        "pooling": lambda tf, x: [tf.nn.avg_pool2d(x, 2, 2, "VALID"), tf.nn.max_pool2d(x, [3, 2], [2, 1], "SAME"), tf.nn.avg_pool2d(x, 3, 2, "SAME")],
+        "bias": lambda tf, x: tf.nn.bias_add(x, np.array([1, 2, 3], "float32")),
+        "local_response": lambda tf, x: tf.nn.local_response_normalization(x, 1, 2.0, 0.3, 0.7),
+        "moments": lambda tf, x: list(tf.nn.moments(x, [1, 2])),
+    }
+    for name, function in on_images.items():
+        yield functions(name, function, image)
+    on_tokens = {
+        "one_hot": lambda tf, x: [tf.one_hot(x, 5), tf.one_hot(x, 4, on_value=2.0, off_value=-1.0, axis=1)],
+        "lookup": lambda tf, x: tf.gather(np.arange(10, dtype="float32").reshape(5, 2), x),
+        "sequence_mask": lambda tf, x: tf.sequence_mask(x, 6),
+        "integer_division": lambda tf, x: [(x - 2) // 2, (x - 2) % 3, x / 2],
+        "row_by_index": lambda tf, x: tf.cast(x, "float32")[:, x[0, 1]],
+    }
+    for name, function in on_tokens.items():
+        yield functions(name, function, tokens, "int32", TOKENS)
+    # tf-keras cannot write an ellipsis into its .keras.
+    yield functions("ellipsis", lambda tf, x: [x[..., 2], x[..., None], x[:, 1, ..., :2], x[..., ::-1]], series, formats=("h5",))
+    yield functions("preprocess_resnet", lambda tf, x: applications().resnet50.preprocess_input(x), image, formats=("h5",))
+    yield functions("random", lambda tf, x: x + tf.random.normal((6,)) + tf.random.normal(tf.shape(x)), series, refused="tf.random.normal")
+    yield functions("unique", lambda tf, x: tf.unique(tf.reshape(x, [-1]))[0], series, refused="tf.unique")
+    yield case("between_layers", between_layers, oracle="tf_keras")
+    yield case("named_by_the_user", two_calls, oracle="tf_keras")
+
+
+def functions(name, function, shape, dtype="float32", inputs=None, **options):
+    def model():
+        import tensorflow
+        from tf_keras import Input, Model
+
+        x = Input(shape, dtype=dtype)
+        return Model(x, function(tensorflow, x))
+
+    return case(name, model, inputs, oracle="tf_keras", **options)
+
+
+def applications():
+    import tf_keras
+
+    return tf_keras.applications
+
+
+def backend_functions(x):
+    from tf_keras import backend as K
+
+    return [K.mean(x, axis=1), K.l2_normalize(x, axis=-1), K.batch_dot(x, x, axes=2), K.permute_dimensions(x, (0, 2, 1)), K.clip(x, 0, 1)]
+
+
+def between_layers():
+    import tensorflow as tf
+    from tf_keras import Input, Model, layers
+
+    x = Input((6, 4))
+    y = layers.Dense(4)(x)
+    y = layers.LayerNormalization()(y + x)
+    scores = tf.nn.softmax(tf.matmul(y, y, transpose_b=True) / tf.sqrt(4.0))
+    y = layers.Dense(3)(tf.matmul(scores, y))
+    gate = tf.sigmoid(layers.Dense(3)(y))
+    return Model(x, layers.LSTM(2)(gate * y + (1 - gate) * tf.reduce_mean(y, axis=1, keepdims=True)))
+
+
+def two_calls():
+    import tensorflow as tf
+    from tf_keras import Input, Model, layers
+
+    a, b = Input((3,), name="a"), Input((3,), name="b")
+    distance = tf.abs(layers.Dense(2, name="tower")(a) - layers.Dense(2)(b))
+    return Model([a, b], tf.reduce_sum(distance, axis=1, keepdims=True, name="distance"))
