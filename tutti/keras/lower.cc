@@ -94,8 +94,20 @@ std::string to_snake_case(std::string_view class_name) {
   return out;
 }
 
+namespace {
+
+// .h5 files do not say what an operation is, and some have the name of a layer. Layers of Keras 3 say whether they are trainable.
+bool is_unmarked_operation(const Json& layer) {
+  const Json *config = layer.find("config"), *nodes = layer.find("inbound_nodes");
+  return config != nullptr && config->is_object() && !config->has("trainable") && nodes != nullptr && nodes->is_list() &&
+         nodes->size() > 0 && (*nodes)[0].is_object() && find_operation(text_or_empty(layer, "class_name")).row != nullptr;
+}
+
+}  // namespace
+
 bool is_operation(const Json& layer) {
   const std::string& module = text_or_empty(layer, "module");
+  if (module.empty()) return is_unmarked_operation(layer);
   for (std::string_view prefix : {"keras.src.ops", "keras.ops", "keras.src.backend", "keras.src.activations", "keras.src.quantizers"})
     if (module.starts_with(prefix)) return true;
   return false;

@@ -104,7 +104,7 @@ class FunctionalModel {
       }
     std::vector<OrderedCall> graph = connect(calls, index);
     std::vector<size_t> outputs, missing(calls.size());
-    for (const TensorId& id : flatten_references(config_.at("output_layers")))
+    for (const TensorId& id : output_references())
       if (auto found = index.find(id.call); found != index.end()) outputs.push_back(found->second);
     std::vector<size_t> ranks = call_ranks(graph, outputs);
     std::vector<std::vector<size_t>> waiting(calls.size());
@@ -185,6 +185,13 @@ class FunctionalModel {
     auto layer = layers_.find(name);
     return layer != layers_.end() && !layer->second.calls.empty() && !layer->second.calls[0].legacy &&
            class_name(*layer->second.json) == "Functional";
+  }
+
+  std::vector<TensorId> output_references() const {
+    std::vector<TensorId> out = flatten_references(config_.at("output_layers"));
+    for (TensorId& id : out)
+      if (counts_from_one(id.call.layer) && id.call.node > 0) --id.call.node;
+    return out;
   }
 
   void feed_inputs() {
@@ -364,8 +371,7 @@ class FunctionalModel {
   Outputs collect_outputs() {
     if (!failed_.empty()) fail<Reported>("keras", "{} has problems", config_.where());
     std::vector<Signal> out;
-    for (TensorId id : flatten_references(config_.at("output_layers"))) {
-      if (counts_from_one(id.call.layer) && id.call.node > 0) --id.call.node;
+    for (const TensorId& id : output_references()) {
       auto found = values_.find(id);
       if (found == values_.end()) config_.invalid("output {} of layer '{}' does not exist", id.index, id.call.layer);
       out.push_back(found->second);
