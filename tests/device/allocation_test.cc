@@ -1,24 +1,9 @@
-// run() allocates nothing: counted by replacing operator new of this test program.
+// run() allocates nothing.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "tests/device/count_allocations.h"
 #include "tests/device/run_graph.h"
 #include "tests/graph/random_graph.h"
-
-namespace {
-std::atomic<int64_t> allocations = 0;
-}
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace tutti {
 namespace {
@@ -38,9 +23,9 @@ TEST(reference, run_allocates_nothing) {
   graph.update(state, slice(reshape(steps.stacked[0], {16}), {0}, {4}));
   Runner runner(graph, "reference");
   runner({RandomGraph::ramp({1, 8, 8, 3})});
-  int64_t before = allocations;
+  int64_t before = count_allocations();
   runner.run();
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(count_allocations(), before);
 }
 
 }  // namespace
