@@ -30,7 +30,7 @@ int main(int count, char** words) try {
   if (std::string(words[2]) == "model") {
     auto model = tutti::load(words[1]);
     if (!model.problems().empty()) tutti::fail<tutti::InvalidModel>("bench", "{}", model.problems().front());
-    for (const auto* variable : model.shared()->variables().flatten(false)) bytes += static_cast<int64_t>(variable->value.bytes().size());
+    for (const auto* variable : model.shared()->variables().flatten()) bytes += static_cast<int64_t>(variable->value.bytes().size());
   } else {
     auto source = tutti::open_file(words[1]);
     tutti::Tensor all(tutti::DType::u8, {static_cast<int64_t>(source->size())});

@@ -67,7 +67,7 @@ def own_rules(name):
 
 def tidy(sources):
     def check(name):
-        return subprocess.run(["clang-tidy", "--quiet", "-p", "build", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return subprocess.run(["clang-tidy", "--quiet", "-p", "build", "--extra-arg=-Wno-unknown-warning-option", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(check, sources))
