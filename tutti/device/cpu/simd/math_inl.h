@@ -1,0 +1,239 @@
+// Functions of float vectors, inlined into kernels and compiled once a Highway target. All within about 2 units in the last place of the
+// true value (tests/device/cpu_math_test.cc has the figures); NaN stays NaN, results overflow to infinity and underflow through the
+// denormals. Polynomials are minimax fits, relative to the function, with coefficients rounded to float from the lowest one on.
+#if defined(TUTTI_DEVICE_CPU_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_DEVICE_CPU_SIMD_MATH_INL_H
+#undef TUTTI_DEVICE_CPU_SIMD_MATH_INL_H
+#else
+#define TUTTI_DEVICE_CPU_SIMD_MATH_INL_H
+#endif
+
+#include "tutti/device/cpu/simd/targets.h"
+//
+#include <hwy/highway.h>
+
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A vector of one number.
+template <class V>
+HWY_INLINE V all(V, float value) {
+  return hn::Set(hn::DFromV<V>(), value);
+}
+
+// The smaller or larger of x and a limit that is a number; NaN stays. x86 returns the second operand when one is NaN, others do not.
+template <class V>
+HWY_INLINE V at_most(V x, float limit) {
+  const V bound = all(x, limit);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  return hn::Min(bound, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, bound), bound, x);
+#endif
+}
+template <class V>
+HWY_INLINE V at_least(V x, float limit) {
+  const V bound = all(x, limit);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  return hn::Max(bound, x);
+#else
+  return hn::IfThenElse(hn::Lt(x, bound), bound, x);
+#endif
+}
+
+// NaN wins, and +0 is larger than -0.
+template <class V>
+HWY_INLINE V maximum(V a, V b) {
+  const V larger = hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  return hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), larger);
+}
+template <class V>
+HWY_INLINE V minimum(V a, V b) {
+  const V smaller = hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+  return hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), smaller);
+}
+template <class V>
+HWY_INLINE V relu(V x) {
+  return hn::IfThenZeroElse(hn::Le(x, hn::Zero(hn::DFromV<V>())), x);
+}
+
+// x = n ln 2 + r with |r| <= ln(2) / 2: `power` holds n, `rest` e^r - 1. |n| must stay below 2^22.
+template <class V>
+struct SplitExponential {
+  hn::VFromD<hn::RebindToSigned<hn::DFromV<V>>> power;
+  V rest;
+};
+template <class V>
+HWY_INLINE SplitExponential<V> split_exponential(V x) {
+  const hn::RebindToSigned<hn::DFromV<V>> integers;
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the mantissa.
+  const V shift = all(x, 0x1.8p23f);
+  const V shifted = hn::MulAdd(x, all(x, 0x1.715476p0f), shift);
+  const V n = hn::Sub(shifted, shift);
+  V r = hn::NegMulAdd(n, all(x, 0.693359375f), x);  // ln 2 in two parts; the first has 9 bits, so that its product is exact
+  r = hn::NegMulAdd(n, all(x, -2.12194440e-4f), r);
+  V p = all(x, 0.00138718786f);
+  p = hn::MulAdd(p, r, all(x, 0.00836687628f));
+  p = hn::MulAdd(p, r, all(x, 0.0416674316f));
+  p = hn::MulAdd(p, r, all(x, 0.16666542f));
+  p = hn::MulAdd(p, r, all(x, 0.49999997f));
+  p = hn::MulAdd(hn::Mul(r, r), p, r);
+  return {hn::Sub(hn::BitCast(integers, shifted), hn::Set(integers, 0x4B400000)), p};
+}
+
+// 2^n for n of the normal range, -126 ... 127.
+template <class N>
+HWY_INLINE auto power_of_two(N n) {
+  const hn::DFromV<N> integers;
+  return hn::BitCast(hn::RebindToFloat<decltype(integers)>(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(integers, 127))));
+}
+
+template <class V>
+HWY_INLINE V exponential(V x) {
+  const auto split = split_exponential(at_least(at_most(x, 89.0f), -104.0f));
+  // In two factors: 2^128 and the denormals are no floats of the simple form.
+  const auto half = hn::ShiftRight<1>(split.power);
+  const V y = hn::Add(split.rest, all(x, 1.0f));
+  return hn::Mul(hn::Mul(y, power_of_two(half)), power_of_two(hn::Sub(split.power, half)));
+}
+
+// e^x - 1 for x <= 88 and above where the result is -1; no overflow.
+template <class V>
+HWY_INLINE V exponential_minus_one_below_88(V x) {
+  const auto split = split_exponential(at_least(x, -40.0f));
+  const V scale = power_of_two(split.power);
+  return hn::MulAdd(split.rest, scale, hn::Sub(scale, all(x, 1.0f)));
+}
+
+template <class V>
+HWY_INLINE V exponential_minus_one(V x) {
+  // Beyond 2^64 the one is lost, and e^x is the square of its half.
+  const auto beyond = hn::Gt(x, all(x, 80.0f));
+  const V y = exponential_minus_one_below_88(hn::IfThenElse(beyond, hn::Mul(at_most(x, 170.0f), all(x, 0.5f)), x));
+  return hn::CopySign(hn::IfThenElse(beyond, hn::Mul(y, y), y), x);
+}
+
+// e^-|x| / (1 + e^-|x|), or its complement: small results keep their precision.
+template <class V>
+HWY_INLINE V logistic(V x) {
+  const V one = all(x, 1.0f);
+  const V e = exponential(hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(hn::DFromV<V>())), e, one), hn::Add(e, one));
+}
+
+template <class V>
+HWY_INLINE V tanh(V x) {
+  const V e = exponential_minus_one_below_88(at_most(hn::Add(hn::Abs(x), hn::Abs(x)), 20.0f));
+  return hn::CopySign(hn::Div(e, hn::Add(e, all(x, 2.0f))), x);
+}
+
+// log(1 + f) + k ln 2 for 1 + f of sqrt(1/2) ... sqrt(2).
+template <class V>
+HWY_INLINE V logarithm_of_parts(V f, V k) {
+  V p = all(f, -0.0763643906f);
+  p = hn::MulAdd(p, f, all(f, 0.127622172f));
+  p = hn::MulAdd(p, f, all(f, -0.131596103f));
+  p = hn::MulAdd(p, f, all(f, 0.1420158f));
+  p = hn::MulAdd(p, f, all(f, -0.166234091f));
+  p = hn::MulAdd(p, f, all(f, 0.200012416f));
+  p = hn::MulAdd(p, f, all(f, -0.250008196f));
+  p = hn::MulAdd(p, f, all(f, 0.333333313f));
+  const V square = hn::Mul(f, f);
+  V y = hn::MulAdd(k, all(f, -2.12194440e-4f), hn::Mul(hn::Mul(square, f), p));
+  y = hn::NegMulAdd(square, all(f, 0.5f), y);
+  return hn::MulAdd(k, all(f, 0.693359375f), hn::Add(y, f));
+}
+
+// The logarithm of u where it is 0 or infinite, and NaN elsewhere.
+template <class V>
+HWY_INLINE V logarithm_of_ends(V u) {
+  const V infinity = all(u, std::numeric_limits<float>::infinity());
+  const V none = all(u, std::numeric_limits<float>::quiet_NaN());
+  const V above = hn::IfThenElse(hn::Eq(u, infinity), infinity, none);
+  return hn::IfThenElse(hn::Eq(u, hn::Zero(hn::DFromV<V>())), hn::Neg(infinity), above);
+}
+
+template <class V>
+HWY_INLINE V log(V x) {
+  const hn::DFromV<V> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const auto denormal = hn::Lt(x, all(x, std::numeric_limits<float>::min()));
+  const auto bits = hn::BitCast(integers, hn::IfThenElse(denormal, hn::Mul(x, all(x, 0x1p23f)), x));
+  const auto power = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(integers, 0x3F3504F3)));  // of the nearest 2^k, by sqrt(1/2)
+  const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(power))), all(x, 1.0f));
+  const V k = hn::Sub(hn::ConvertTo(d, power), hn::IfThenElseZero(denormal, all(x, 23.0f)));
+  const auto inside = hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, all(x, std::numeric_limits<float>::infinity())));
+  return hn::IfThenElse(inside, logarithm_of_parts(f, k), logarithm_of_ends(x));
+}
+
+template <class V>
+HWY_INLINE V log_plus_one(V x) {
+  const hn::DFromV<V> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const V u = hn::Add(x, all(x, 1.0f));
+  const auto power = hn::ShiftRight<23>(hn::Sub(hn::BitCast(integers, u), hn::Set(integers, 0x3F3504F3)));
+  // f = (1 + x) 2^-k - 1 with one rounding, and x itself where k = 0; by 2^(2 - k), because 2^-128 is no normal float.
+  const V scale = hn::BitCast(d, hn::Sub(hn::Set(integers, 0x40800000), hn::ShiftLeft<23>(power)));
+  const V quarter = all(x, 0.25f);
+  const V f = hn::MulAdd(hn::Mul(x, quarter), scale, hn::MulSub(quarter, scale, all(x, 1.0f)));
+  const V y = logarithm_of_parts(f, hn::ConvertTo(d, power));
+  const auto inside = hn::And(hn::Gt(u, hn::Zero(d)), hn::Lt(u, all(x, std::numeric_limits<float>::infinity())));
+  const auto tiny = hn::Lt(hn::Abs(x), all(x, 0x1p-25f));
+  return hn::IfThenElse(tiny, x, hn::IfThenElse(inside, y, logarithm_of_ends(u)));
+}
+
+// By x P(x^2) near zero, by 1 - e^-Q(|x|) further out.
+template <class V>
+HWY_INLINE V erf(V x) {
+  const V square = hn::Mul(x, x);
+  V p = all(x, -0.000600379542f);
+  p = hn::MulAdd(p, square, all(x, 0.00499585317f));
+  p = hn::MulAdd(p, square, all(x, -0.0267685801f));
+  p = hn::MulAdd(p, square, all(x, 0.11281877f));
+  p = hn::MulAdd(p, square, all(x, -0.376125008f));
+  p = hn::MulAdd(p, square, all(x, 0.128379151f));
+  const V t = at_most(hn::Abs(x), 4.0f);
+  V q = all(x, 1.12299094e-05f);
+  q = hn::MulAdd(q, t, all(x, -0.000322793698f));
+  q = hn::MulAdd(q, t, all(x, 0.00364242936f));
+  q = hn::MulAdd(q, t, all(x, -0.0237620194f));
+  q = hn::MulAdd(q, t, all(x, 0.106236845f));
+  q = hn::MulAdd(q, t, all(x, 0.635151327f));
+  q = hn::MulAdd(q, t, all(x, 0.12864849f));
+  const V far = hn::CopySign(exponential_minus_one_below_88(hn::Neg(hn::MulAdd(q, t, t))), x);
+  return hn::IfThenElse(hn::Lt(t, all(x, 0.92f)), hn::MulAdd(p, x, x), far);
+}
+
+template <class V>
+HWY_INLINE V rsqrt(V x) {
+  return hn::Div(all(x, 1.0f), hn::Sqrt(x));
+}
+
+template <class V>
+HWY_INLINE V silu(V x) {
+  return hn::Mul(x, logistic(x));
+}
+
+// x / 2 (1 + erf(x / sqrt 2)).
+template <class V>
+HWY_INLINE V gelu(V x) {
+  const V half = hn::Mul(x, all(x, 0.5f));
+  return hn::MulAdd(half, erf(hn::Mul(x, all(x, 0.707106781f))), half);
+}
+
+// Gelu by tanh: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+template <class V>
+HWY_INLINE V gelu_by_tanh(V x) {
+  const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), all(x, 0.044715f), x);
+  const V half = hn::Mul(x, all(x, 0.5f));
+  return hn::MulAdd(half, tanh(hn::Mul(cubic, all(x, 0.797884561f))), half);
+}
+
+}  // namespace tutti::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
