@@ -1,0 +1,157 @@
+#include "tutti/device/cpu/gemm/convolution.h"
+
+#include "tests/device/cpu_contraction.h"
+
+namespace tutti::cpu {
+namespace {
+
+struct Result {
+  double value, magnitude;
+};
+
+// The sum of one output value, by its definition.
+Result expected(const ConvolutionShape& shape, const std::vector<float>& x, const std::vector<float>& weights, int64_t pixel,
+                int64_t filter) {
+  const Extents out = shape.output();
+  const Extents place = {pixel / (out[1] * out[2]) % out[0], pixel / out[2] % out[1], pixel % out[2]};
+  const int64_t image = pixel / (out[0] * out[1] * out[2]), channels = shape.channels / shape.groups;
+  const int64_t first_channel = filter / (shape.filters / shape.groups) * channels;
+  Result result{0, 0};
+  for (int64_t tap = 0; tap < shape.kernel[0] * shape.kernel[1] * shape.kernel[2]; ++tap) {
+    const Extents at = {tap / (shape.kernel[1] * shape.kernel[2]), tap / shape.kernel[2] % shape.kernel[1], tap % shape.kernel[2]};
+    int64_t from = image;
+    bool inside = true;
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t position = place[i] * shape.strides[i] + at[i] * shape.dilation[i] - shape.low[i];
+      inside = inside && position >= 0 && position < shape.input[i];
+      from = from * shape.input[i] + position;
+    }
+    for (int64_t c = 0; inside && c < channels; ++c) {
+      const double product = double{x[static_cast<size_t>(from * shape.channels + first_channel + c)]} *
+                             weights[static_cast<size_t>((tap * channels + c) * shape.filters + filter)];
+      result.value += product;
+      result.magnitude += std::abs(product);
+    }
+  }
+  return result;
+}
+
+void check(const ConvolutionShape& shape, int threads = 1) {
+  const int64_t taps = shape.kernel[0] * shape.kernel[1] * shape.kernel[2], pixels = shape.output_pixels();
+  const auto x = random_floats(shape.batch * shape.input[0] * shape.input[1] * shape.input[2] * shape.channels, 1);
+  const auto weights = random_floats(taps * shape.channels / shape.groups * shape.filters, 2), bias = random_floats(shape.filters, 3);
+  const auto residual = random_floats(pixels * shape.filters, 4);
+  std::vector<float> y(static_cast<size_t>(pixels * shape.filters), 77.0f);
+  Epilogue epilogue = relu(bias.data());
+  epilogue.residual = residual.data();
+  const Convolution convolution(shape, weights.data());
+  Floats workspace(convolution.workspace(threads));
+  convolution.run(x.data(), epilogue, y.data(), workspace.data(), threads);
+  for (int64_t i = 0; i < pixels * shape.filters; ++i) {
+    const int64_t filter = i % shape.filters;
+    const Result sum = expected(shape, x, weights, i / shape.filters, filter);
+    const double value = sum.value + bias[static_cast<size_t>(filter)] + residual[static_cast<size_t>(i)];
+    expect_near(y[static_cast<size_t>(i)], expected_activation(value, epilogue), sum.magnitude, "y", i);
+  }
+}
+
+ConvolutionShape image(int64_t height, int64_t width, int64_t channels, int64_t filters, Extents kernel) {
+  ConvolutionShape shape;
+  shape.input = {1, height, width};
+  shape.channels = channels;
+  shape.filters = filters;
+  shape.kernel = kernel;
+  return shape;
+}
+
+TEST(cpu_convolution, a_kernel_of_one_pixel_is_a_product) {
+  ConvolutionShape shape = image(5, 7, 9, 17, {1, 1, 1});
+  check(shape);
+  check(shape, 2);
+  shape.batch = 3;
+  check(shape, 2);
+  shape.strides = {1, 2, 3};
+  check(shape);
+}
+
+TEST(cpu_convolution, padding_strides_and_dilation) {
+  for (int64_t stride : {1, 2, 3}) {
+    for (int64_t dilation : {1, 2}) {
+      for (int64_t low : {0, 1, 2}) {
+        ConvolutionShape shape = image(11, 9, 3, 10, {1, 3, 2});
+        shape.strides = {1, stride, 1};
+        shape.dilation = {1, dilation, 3 - dilation};
+        shape.low = {0, low, 1};
+        shape.high = {0, 1, low};
+        shape.batch = 2;
+        check(shape, static_cast<int>(low) + 1);
+      }
+    }
+  }
+}
+
+TEST(cpu_convolution, negative_padding_cuts_the_image) {
+  ConvolutionShape shape = image(9, 8, 4, 5, {1, 3, 3});
+  shape.low = {0, -1, -2};
+  shape.high = {0, 1, -1};
+  check(shape);
+}
+
+TEST(cpu_convolution, a_large_image_is_done_band_by_band) {
+  ConvolutionShape shape = image(70, 60, 16, 8, {1, 5, 5});
+  shape.low = shape.high = {0, 2, 2};
+  check(shape);
+  check(shape, 3);
+  shape.strides = {1, 2, 2};
+  check(shape);
+}
+
+TEST(cpu_convolution, many_filters_are_divided_among_threads) {
+  ConvolutionShape shape = image(3, 3, 40, 100, {1, 3, 3});
+  shape.low = shape.high = {0, 1, 1};
+  for (int threads : {1, 2, 3}) check(shape, threads);
+}
+
+TEST(cpu_convolution, groups) {
+  ConvolutionShape shape = image(6, 7, 12, 20, {1, 3, 3});
+  shape.groups = 4;
+  shape.low = {0, 1, 1};
+  check(shape);
+  check(shape, 2);
+}
+
+TEST(cpu_convolution, one_and_three_axes) {
+  ConvolutionShape line;
+  line.input = spatial(std::vector<int64_t>{50}, 1);
+  line.kernel = spatial(std::vector<int64_t>{5}, 1);
+  line.low = spatial(std::vector<int64_t>{4}, 0);
+  line.channels = 6;
+  line.filters = 11;
+  check(line);
+  line.dilation = spatial(std::vector<int64_t>{3}, 1);
+  check(line, 2);
+
+  ConvolutionShape volume;
+  volume.batch = 2;
+  volume.input = {5, 6, 7};
+  volume.kernel = {3, 2, 3};
+  volume.strides = {2, 1, 2};
+  volume.channels = 3;
+  volume.filters = 9;
+  check(volume);
+  volume.low = volume.high = {1, 1, 1};
+  check(volume, 2);
+  volume.dilation = {2, 2, 1};
+  check(volume);
+}
+
+TEST(cpu_convolution, empty_images) {
+  ConvolutionShape shape = image(2, 2, 3, 4, {1, 3, 3});  // the kernel does not fit
+  check(shape);
+  shape = image(4, 4, 3, 4, {1, 3, 3});
+  shape.batch = 0;
+  check(shape, 2);
+}
+
+}  // namespace
+}  // namespace tutti::cpu

@@ -1,0 +1,114 @@
+#include "tutti/device/cpu/gemm/matmul.h"
+
+#include "tests/device/cpu_contraction.h"
+
+namespace tutti::cpu {
+namespace {
+
+struct Case {
+  int64_t rows, depth, columns;
+};
+
+// C and its neighbourhood: a margin beside each row must stay as it was.
+void check(const Case& shape, const Epilogue& kind, bool with_bias, bool with_residual, bool transposed, int threads) {
+  const auto& [m, k, n] = shape;
+  SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n << (transposed ? " transposed" : "") << ", " << threads << " threads");
+  const int64_t a_stride = k + 3, c_stride = n + 5, residual_stride = n + 2;
+  const auto a = random_floats(m * a_stride, 1), b = random_floats(k * n, 2), bias = random_floats(n, 3),
+             residual = random_floats(m * residual_stride, 4);
+  std::vector<float> c(static_cast<size_t>(m * c_stride), 77.0f);
+  const PackedMatrix packed({b.data(), k, n, transposed ? 1 : n, transposed ? k : 1});
+  Epilogue epilogue = kind;
+  if (with_bias) epilogue.bias = bias.data();
+  if (with_residual) epilogue.residual = residual.data();
+  epilogue.residual_stride = residual_stride;
+  matmul(m, a.data(), a_stride, packed.panels(), epilogue, c.data(), c_stride, threads);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < c_stride; ++j) {
+      const float actual = c[static_cast<size_t>(i * c_stride + j)];
+      if (j >= n) {
+        ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
+        continue;
+      }
+      double sum = with_bias ? bias[static_cast<size_t>(j)] : 0, magnitude = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const double product =
+            double{a[static_cast<size_t>(i * a_stride + p)]} * b[static_cast<size_t>(transposed ? j * k + p : p * n + j)];
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      if (with_residual) sum += residual[static_cast<size_t>(i * residual_stride + j)];
+      expect_near(actual, expected_activation(sum, epilogue), magnitude, "c", i * n + j);
+    }
+  }
+}
+
+TEST(cpu_matmul, agrees_with_plain_loops_at_all_edges) {
+  const Epilogue none;
+  for (int64_t m : {1, 2, 3, 5, 7, 13, 25}) {
+    for (int64_t k : {0, 1, 3, 8, 37}) {
+      for (int64_t n : {1, 7, 8, 9, 16, 17, 24, 31, 40, 57, 64, 100}) check({m, k, n}, none, k % 2 == 0, false, n % 2 == 0, 1);
+    }
+  }
+}
+
+TEST(cpu_matmul, blocks_of_depth_and_rows_join) {
+  for (const Case& shape : {Case{61, 385, 33}, Case{29, 2000, 49}, Case{300, 130, 20}, Case{1, 1500, 300}, Case{130, 769, 8}}) {
+    for (int threads : {1, 2, 3}) check(shape, relu(), true, true, false, threads);
+  }
+}
+
+TEST(cpu_matmul, empty_products) {
+  check({0, 5, 5}, {}, true, false, false, 2);
+  check({5, 0, 5}, {}, true, true, false, 2);
+  check({5, 5, 0}, {}, false, false, false, 1);
+}
+
+TEST(cpu_matmul, epilogues) {
+  Epilogue clip = relu(), leaky;
+  clip.low = -1, clip.high = 2;
+  leaky.activation = Activation::leaky_relu, leaky.alpha = 0.3f;
+  for (const Epilogue& epilogue : {relu(), clip, leaky}) {
+    for (const Case& shape : {Case{1, 20, 30}, Case{7, 20, 30}}) {
+      for (int flags = 0; flags < 4; ++flags) check(shape, epilogue, flags & 1, flags & 2, false, 1);
+    }
+  }
+}
+
+TEST(cpu_matmul, nan_and_infinity_survive) {
+  Epilogue clip = relu();
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  clip.high = 6;
+  for (int64_t rows : {1, 4}) {
+    for (const Epilogue& epilogue : {Epilogue(), relu(), clip}) {
+      std::vector<float> a(static_cast<size_t>(rows), 1.0f), b = {nan, infinity, -infinity, 2}, c(static_cast<size_t>(rows * 4));
+      matmul(rows, a.data(), 1, PackedMatrix({b.data(), 1, 4, 4, 1}).panels(), epilogue, c.data(), 4, 1);
+      for (int64_t i = 0; i < rows * 4; ++i) {
+        expect_near(c[static_cast<size_t>(i)], expected_activation(b[static_cast<size_t>(i % 4)], epilogue), 1, "c", i);
+      }
+    }
+  }
+}
+
+TEST(cpu_matmul, batched_products_pack_as_they_go) {
+  const int64_t batch = 5, m = 11, k = 13, n = 19;
+  const auto a = random_floats(batch * m * k, 1), b = random_floats(batch * n * k, 2);
+  for (int threads : {1, 2}) {
+    std::vector<float> c(static_cast<size_t>(batch * m * n));
+    const BatchedMatmul product{batch, m, k, n, k, m * k, 1, k, n * k, n, m * n};  // B transposed
+    Floats workspace(product.workspace(threads));
+    product.run(a.data(), b.data(), {}, c.data(), workspace.data(), threads);
+    for (int64_t i = 0; i < batch * m * n; ++i) {
+      const int64_t product_index = i / (m * n), row = i / n % m, column = i % n;
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += double{a[static_cast<size_t>((product_index * m + row) * k + p)]} *
+               b[static_cast<size_t>((product_index * n + column) * k + p)];
+      }
+      expect_near(c[static_cast<size_t>(i)], sum, 20, "c", i);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::cpu

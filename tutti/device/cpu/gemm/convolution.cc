@@ -1,0 +1,140 @@
+#include "tutti/device/cpu/gemm/convolution.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tutti/base/error.h"
+#include "tutti/device/cpu/gemm/matmul.h"
+#include "tutti/device/cpu/gemm/team.h"
+
+namespace tutti::cpu {
+namespace {
+
+// Floats of the image that stay in the second-level cache beside a panel of weights.
+constexpr int64_t kBandSize = 48 * 1024;
+
+}  // namespace
+
+Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
+    : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
+  const auto& [kd, kh, kw] = shape_.kernel;
+  const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
+  for (int64_t group = 0; group < shape_.groups; ++group) {
+    weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1});
+  }
+  plain_ = !padded_ && shape_.groups == 1 && shape_.kernel == Extents{1, 1, 1} && shape_.strides == Extents{1, 1, 1};
+  if (plain_ || shape_.output_pixels() == 0) return;
+
+  // Bands: some rows of the output of one plane, and the rows of the input under them.
+  const int64_t stride = shape_.strides[1], overlap = (kh - 1) * shape_.dilation[1] + 1 - stride;
+  band_width_ = padded_ ? shape_.input[2] + shape_.low[2] + shape_.high[2] : shape_.input[2];
+  const int64_t row_size = band_width_ * shape_.channels;
+  const int64_t fitting = (kBandSize / std::max<int64_t>(1, kd * row_size) - std::max<int64_t>(0, overlap)) / stride;
+  rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
+  band_rows_ = rows_per_band_ * stride + overlap;
+  band_size_ = (kd * band_rows_ * row_size + 15) / 16 * 16;
+
+  // Taps: the places of a window relative to its first, runs of them joined where they are neighbours in memory.
+  const int64_t plane_size = padded_ ? band_rows_ * row_size : shape_.dilation[0] * shape_.input[1] * row_size;
+  if (std::max(band_size_, kd * plane_size) > std::numeric_limits<int32_t>::max()) {
+    fail<InternalError>("cpu", "rows of {} floats are too large for a convolution", row_size);
+  }
+  for (int64_t z = 0; z < kd; ++z) {
+    for (int64_t y = 0; y < kh; ++y) {
+      for (int64_t x = 0; x < kw; ++x) {
+        taps_.push_back(
+            static_cast<int32_t>(z * plane_size + y * shape_.dilation[1] * row_size + x * shape_.dilation[2] * shape_.channels));
+      }
+    }
+  }
+  depth_ = channels;
+  size_t run = 1;
+  while (run < taps_.size() && taps_[run] == static_cast<int64_t>(run) * channels) ++run;
+  if (taps_.size() % run == 0) {
+    for (size_t i = 0; i < taps_.size() / run; ++i) taps_[i] = taps_[i * run];
+    taps_.resize(taps_.size() / run);
+    depth_ *= static_cast<int64_t>(run);
+  }
+  for (int64_t row = 0; row < rows_per_band_; ++row) {
+    for (int64_t x = 0; x < output_[2]; ++x)
+      pixels_.push_back(static_cast<int32_t>(row * stride * row_size + x * shape_.strides[2] * shape_.channels));
+  }
+}
+
+void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
+  if (shape_.output_pixels() == 0) return;
+  epilogue.residual_stride = shape_.filters;
+  if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
+  const int64_t rows = shape_.batch * output_[0] * output_[1];
+  if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);
+  // Each thread takes some rows and all filters, or all rows and some filters: the larger of image and weights is divided.
+  const Panels& panels = weights_[0].panels();
+  const bool by_rows = shape_.output_pixels() * shape_.strides[1] * shape_.strides[2] * shape_.channels > panels.depth * shape_.filters;
+  team(threads, [&](int64_t member, int64_t members) {
+    float* band = workspace + member * band_size_;
+    if (by_rows) {
+      run_rows(x, epilogue, y, band, rows * member / members, rows * (member + 1) / members, 0, 1);
+    } else {
+      run_rows(x, epilogue, y, band, 0, rows, member, members);
+    }
+  });
+}
+
+// Output rows `first` to `last`, counted through planes and batch, of this member's share of the panels.
+void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t member,
+                           int64_t members) const {
+  const int64_t height = output_[1], width = output_[2];
+  RowsOfA a;
+  a.offsets = pixels_.data();
+  a.taps = static_cast<int64_t>(taps_.size());
+  a.tap_offsets = taps_.data();
+  a.depth = depth_;
+  for (int64_t row = first; row < last;) {
+    const int64_t plane = row / height, begin = row % height;
+    const int64_t count = std::min({rows_per_band_, height - begin, last - row});
+    const float* data = band;
+    if (padded_) {
+      copy_band(x, plane, begin, band);
+    } else {
+      const int64_t image = plane / output_[0], z = plane % output_[0];
+      data = x + (((image * shape_.input[0] + z * shape_.strides[0]) * shape_.input[1] + begin * shape_.strides[1]) * shape_.input[2]) *
+                     shape_.channels;
+    }
+    a.count = count * width;
+    for (int64_t group = 0; group < shape_.groups; ++group) {
+      const Panels& panels = weights_[static_cast<size_t>(group)].panels();
+      const int64_t column = row * width * shape_.filters + group * panels.columns;
+      Epilogue own = epilogue;
+      if (own.bias) own.bias += group * panels.columns;
+      if (own.residual) own.residual += column;
+      a.data = data + group * (shape_.channels / shape_.groups);
+      multiply_panels(a, panels, panels.size() * member / members, panels.size() * (member + 1) / members, own, y + column, shape_.filters);
+    }
+    row += count;
+  }
+}
+
+// The input under a band, one plane per kernel plane, with zeros where it reaches over the image.
+void Convolution::copy_band(const float* x, int64_t plane, int64_t row, float* band) const {
+  const auto& [depth, height, width] = shape_.input;
+  const int64_t channels = shape_.channels;
+  const int64_t image = plane / output_[0], z0 = plane % output_[0] * shape_.strides[0] - shape_.low[0];
+  const int64_t y0 = row * shape_.strides[1] - shape_.low[1];
+  const int64_t left = std::clamp<int64_t>(shape_.low[2], 0, band_width_);
+  const int64_t present = std::clamp<int64_t>(width + shape_.low[2], left, band_width_) - left;
+  for (int64_t kz = 0; kz < shape_.kernel[0]; ++kz) {
+    const int64_t z = z0 + kz * shape_.dilation[0];
+    for (int64_t y = y0; y < y0 + band_rows_; ++y, band += band_width_ * channels) {
+      if (z < 0 || z >= depth || y < 0 || y >= height) {
+        std::fill_n(band, band_width_ * channels, 0.0f);
+        continue;
+      }
+      const float* from = x + (((image * depth + z) * height + y) * width + std::max<int64_t>(0, -shape_.low[2])) * channels;
+      std::fill_n(band, left * channels, 0.0f);
+      std::copy_n(from, present * channels, band + left * channels);
+      std::fill_n(band + (left + present) * channels, (band_width_ - left - present) * channels, 0.0f);
+    }
+  }
+}
+
+}  // namespace tutti::cpu

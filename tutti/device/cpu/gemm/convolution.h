@@ -1,0 +1,39 @@
+// Convolution as a product of matrices whose left side is never made: a row of it is the window of an output pixel, read from the image in
+// runs that are contiguous there (all of a kernel row, when the width is not dilated). Padding: bands of the image are copied with their
+// margin into the workspace, a band small enough for the second-level cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tutti/device/cpu/gemm/convolution_shape.h"
+#include "tutti/device/cpu/gemm/packed_matrix.h"
+
+namespace tutti::cpu {
+
+class Convolution {
+ public:
+  // weights: [kernel..., channels / groups, filters]
+  Convolution(const ConvolutionShape& shape, const float* weights);
+
+  int64_t workspace(int threads) const { return padded_ ? threads * band_size_ : 0; }  // floats, 64-byte aligned
+
+  // The epilogue's residual is [output pixels, filters], contiguous.
+  void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
+
+ private:
+  void run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t member,
+                int64_t members) const;
+  void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
+
+  ConvolutionShape shape_;
+  Extents output_;
+  bool plain_ = false;  // 1x1, stride 1: a product of matrices
+  bool padded_ = false;
+  int64_t rows_per_band_ = 0, band_rows_ = 0, band_width_ = 0, band_size_ = 0;  // output rows; input rows, pixels, floats
+  std::vector<PackedMatrix> weights_;                                           // [group]
+  std::vector<int32_t> pixels_, taps_;
+  int64_t depth_ = 0;  // floats of a tap
+};
+
+}  // namespace tutti::cpu

@@ -1,0 +1,131 @@
+#include "tutti/device/cpu/gemm/matmul.h"
+
+#include <algorithm>
+
+#include "tutti/device/cpu/gemm/team.h"
+
+namespace tutti::cpu {
+namespace {
+
+// Part of a panel, in floats of depth, that stays in the first-level cache while the rows pass by; and rows of A, in floats, that
+// stay in the second-level cache while the panels pass by.
+constexpr int64_t kDepthBlock = 384;
+constexpr int64_t kRowsBlock = 48 * 1024;
+
+// All rows times one panel, the depth block by block.
+void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
+  const int64_t column = b.column(panel), vectors = b.vectors(panel);
+  PanelCall call;
+  call.a = a;
+  call.b = b.begin(panel);
+  call.columns = b.columns - column;
+  call.c = c + column;
+  call.c_stride = c_stride;
+  call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
+  const auto run = b.kernels->rows[vectors];
+  const int64_t width = vectors * b.kernels->lanes;
+  const float* residual = epilogue.residual ? epilogue.residual + column : nullptr;
+
+  int64_t tap = 0, begin = 0;
+  do {
+    call.a.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
+    call.a.data = a.data + begin;
+    if (a.depth <= kDepthBlock) {  // whole taps
+      call.a.taps = std::min(a.taps - tap, std::max<int64_t>(1, kDepthBlock / std::max<int64_t>(1, a.depth)));
+      tap += call.a.taps;
+    } else {  // a part of one
+      call.a.taps = 1;
+      const int64_t left = a.depth - begin;
+      call.a.depth = left >= 2 * kDepthBlock ? kDepthBlock : left > kDepthBlock ? (left + 1) / 2 : left;
+      begin += call.a.depth;
+      if (begin == a.depth) {
+        begin = 0;
+        ++tap;
+      }
+    }
+    if (tap >= a.taps) {
+      call.epilogue = &epilogue;
+      call.residual = residual;
+    }
+    run(call);
+    call.b += call.a.taps * call.a.depth * width;
+    call.accumulate = true;
+  } while (tap < a.taps);
+}
+
+// One row: no blocks, panels side by side.
+void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c) {
+  PanelCall call;
+  call.a = a;
+  call.epilogue = &epilogue;
+  int64_t panel = first;
+  for (int64_t vectors = 3; vectors > 0; --vectors) {
+    const int64_t end = std::min(last, b.count[3] + (vectors < 3 ? b.count[2] : 0) + (vectors < 2 ? b.count[1] : 0));
+    if (panel >= end) continue;
+    const int64_t column = b.column(panel);
+    call.b = b.begin(panel);
+    call.b_stride = b.depth * vectors * b.kernels->lanes;
+    call.columns = b.columns - column;
+    call.c = c + column;
+    call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
+    call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
+    b.kernels->one_row[vectors](call, end - panel);
+    panel = end;
+  }
+}
+
+// Rows in blocks that stay in the second-level cache while the panels pass by.
+void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Epilogue epilogue, float* c, int64_t c_stride) {
+  const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
+  for (int64_t row = 0; row < rows; row += block) {
+    a.count = std::min(block, rows - row);
+    multiply_panels(a, b, first, last, epilogue, c + row * c_stride, c_stride);
+    a.data += block * a.stride;
+    if (epilogue.residual) epilogue.residual += block * epilogue.residual_stride;
+  }
+}
+
+}  // namespace
+
+void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride) {
+  if (a.count == 1) return multiply_one_row(a, b, first, last, epilogue, c);
+  for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
+}
+
+void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
+            int threads) {
+  RowsOfA all;
+  all.data = a;
+  all.stride = a_stride;
+  all.count = rows;
+  all.depth = b.depth;
+  if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
+  // Each thread reads all of one side and its part of the other: the larger side is divided.
+  const bool by_rows = rows >= b.columns;
+  team(threads, [&](int64_t member, int64_t members) {
+    if (!by_rows) return multiply_blocks(all, b, b.size() * member / members, b.size() * (member + 1) / members, epilogue, c, c_stride);
+    const int64_t first = rows * member / members;
+    RowsOfA part = all;
+    part.data += first * a_stride;
+    part.count = rows * (member + 1) / members - first;
+    Epilogue shifted = epilogue;
+    if (shifted.residual) shifted.residual += first * shifted.residual_stride;
+    multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
+  });
+}
+
+int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * packed_size(depth, columns); }
+
+void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
+  const int64_t size = packed_size(depth, columns);
+  team(threads, [&](int64_t member, int64_t members) {
+    for (int64_t i = batch * member / members; i < batch * (member + 1) / members; ++i) {
+      const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, workspace + member * size);
+      Epilogue own = epilogue;
+      if (own.residual) own.residual += i * c_step;
+      matmul(rows, a + i * a_step, a_stride, panels, own, c + i * c_step, c_stride, 1);
+    }
+  });
+}
+
+}  // namespace tutti::cpu

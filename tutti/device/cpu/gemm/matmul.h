@@ -1,0 +1,31 @@
+// Products of matrices: C = epilogue(A B), rows of A and C contiguous, B packed. One row (a dense layer on one sample) up to thousands.
+// Nothing is allocated; threads == 1 stays on the calling thread and calls nothing of OpenMP.
+#pragma once
+
+#include <cstdint>
+
+#include "tutti/device/cpu/gemm/packed_matrix.h"
+
+namespace tutti::cpu {
+
+// a: [rows, b.depth], a_stride floats from row to row; c: [rows, b.columns], c_stride likewise.
+void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
+            int threads);
+
+// Some panels of B, on the calling thread: what matmul and convolution are made of.
+void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
+                     int64_t c_stride);
+
+// Many products with a B that is not constant: attention. Product i reads a.data + i * a_step and so on; B is packed product by product
+// into the workspace.
+struct BatchedMatmul {
+  int64_t batch, rows, depth, columns;
+  int64_t a_stride, a_step;  // floats from row to row, from product to product
+  int64_t b_row_stride, b_column_stride, b_step;
+  int64_t c_stride, c_step;
+
+  int64_t workspace(int threads) const;  // floats, 64-byte aligned
+  void run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
+};
+
+}  // namespace tutti::cpu

@@ -1,0 +1,58 @@
+#include "tutti/device/cpu/gemm/packed_matrix.h"
+
+#include <algorithm>
+#include <new>
+
+namespace tutti::cpu {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+Panels layout(int64_t depth, int64_t columns) {
+  Panels panels{&panel_kernels(), nullptr, depth, columns, {}};
+  const int64_t vectors = (columns + panels.kernels->lanes - 1) / panels.kernels->lanes;
+  // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
+  panels.count[1] = vectors == 1 ? 1 : 0;
+  panels.count[2] = vectors < 2 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
+  panels.count[3] = (vectors - 2 * panels.count[2]) / 3;
+  return panels;
+}
+
+int64_t padded_columns(const Panels& panels) {
+  return (panels.count[1] + 2 * panels.count[2] + 3 * panels.count[3]) * panels.kernels->lanes;
+}
+
+}  // namespace
+
+int64_t packed_size(int64_t depth, int64_t columns) { return depth * padded_columns(layout(depth, columns)); }
+
+Panels pack(const Matrix& matrix, float* place) {
+  Panels panels = layout(matrix.depth, matrix.columns);
+  panels.data = place;
+  for (int64_t panel = 0; panel < panels.size(); ++panel) {
+    const int64_t width = panels.vectors(panel) * panels.kernels->lanes;
+    const int64_t present = std::min(width, matrix.columns - panels.column(panel));
+    const float* from = matrix.data + panels.column(panel) * matrix.column_stride;
+    if (matrix.column_stride == 1) {
+      for (int64_t k = 0; k < matrix.depth; ++k, place += width) {
+        std::copy_n(from + k * matrix.row_stride, present, place);
+        std::fill(place + present, place + width, 0.0f);
+      }
+    } else {
+      for (int64_t k = 0; k < matrix.depth; ++k, place += width) {
+        for (int64_t n = 0; n < present; ++n) place[n] = from[k * matrix.row_stride + n * matrix.column_stride];
+        std::fill(place + present, place + width, 0.0f);
+      }
+    }
+  }
+  return panels;
+}
+
+PackedMatrix::PackedMatrix(const Matrix& matrix) {
+  const int64_t size = packed_size(matrix.depth, matrix.columns);
+  storage_ = std::shared_ptr<float[]>(new (kAlignment) float[static_cast<size_t>(size)],
+                                      [](float* data) { ::operator delete[](data, kAlignment); });
+  panels_ = pack(matrix, storage_.get());
+}
+
+}  // namespace tutti::cpu

@@ -1,0 +1,50 @@
+// The right-hand matrix of a product, [depth, columns], packed into column panels of 1 to 3 vectors of the machine at hand, so that a
+// kernel reads it as one stream. One packing serves any number of rows on the left.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tutti/device/cpu/gemm/panel_kernel.h"
+
+namespace tutti::cpu {
+
+// An element of the matrix to pack is data[k * row_stride + n * column_stride]: row-major, transposed, or a part of something larger.
+struct Matrix {
+  const float* data;
+  int64_t depth, columns;
+  int64_t row_stride, column_stride;
+};
+
+// Packed panels that someone else owns: wide ones (3 vectors), then those of 2, then one of 1. Panel p is [depth, its width] from column(p)
+// on; the last one is filled up with zeros.
+struct Panels {
+  const PanelKernels* kernels;
+  const float* data;
+  int64_t depth, columns;
+  int64_t count[4];  // [vectors]: panels that wide
+
+  int64_t size() const { return count[1] + count[2] + count[3]; }
+  int64_t vectors(int64_t panel) const { return panel < count[3] ? 3 : panel < count[3] + count[2] ? 2 : 1; }
+  int64_t column(int64_t panel) const {
+    const int64_t wide = panel < count[3] ? panel : count[3];
+    return (2 * panel + wide) * kernels->lanes;  // a panel of 1 is the last: no other stands behind it
+  }
+  const float* begin(int64_t panel) const { return data + column(panel) * depth; }
+};
+
+// Floats that packing takes; the place must be 64-byte aligned.
+int64_t packed_size(int64_t depth, int64_t columns);
+Panels pack(const Matrix& matrix, float* place);
+
+class PackedMatrix {
+ public:
+  explicit PackedMatrix(const Matrix& matrix);
+  const Panels& panels() const { return panels_; }
+
+ private:
+  std::shared_ptr<float[]> storage_;  // shared by the programs of one model
+  Panels panels_;
+};
+
+}  // namespace tutti::cpu

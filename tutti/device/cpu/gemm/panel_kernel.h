@@ -1,0 +1,46 @@
+// The one family of microkernels behind matmul and convolution: rows of A times a panel of B. A panel is 1, 2 or 3 vectors wide; sums stay
+// in registers for a tile of rows, as many as the target has registers for. Compiled per Highway target; the table is chosen once per
+// process.
+#pragma once
+
+#include <cstdint>
+
+#include "tutti/device/cpu/gemm/epilogue.h"
+
+namespace tutti::cpu {
+
+// Row i of A starts at data + (offsets ? offsets[i] : i * stride). A row is `taps` runs of `depth` contiguous floats, run t starting
+// tap_offsets[t] floats after the row's start: one run for a matrix, one per kernel row for a convolution.
+struct RowsOfA {
+  const float* data = nullptr;
+  const int32_t* offsets = nullptr;
+  int64_t stride = 0;
+  int64_t count = 0;
+  int64_t taps = 1;
+  const int32_t* tap_offsets = nullptr;
+  int64_t depth = 0;
+};
+
+// One call: all rows of A times one panel, or one row times several panels of one width.
+struct PanelCall {
+  RowsOfA a;
+  const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
+  int64_t b_stride = 0;      // floats from panel to panel
+  int64_t columns = 0;       // that exist; the rest of the last panel's width is zeros in B and is not stored
+  float* c = nullptr;        // [rows, columns]
+  int64_t c_stride = 0;
+  bool accumulate = false;             // c holds partial sums over the earlier depth, bias included
+  const float* bias = nullptr;         // [columns] or none; read unless accumulate
+  const Epilogue* epilogue = nullptr;  // none: store partial sums. Its bias is not read here, its residual is that of the whole result
+  const float* residual = nullptr;     // at the rows and columns of this call
+};
+
+struct PanelKernels {
+  int64_t lanes;                                         // floats in a vector
+  void (*rows[4])(const PanelCall&);                     // [vectors of the panel]: any number of rows, one panel
+  void (*one_row[4])(const PanelCall&, int64_t panels);  // [vectors of a panel]: one row, panels of that width
+};
+
+const PanelKernels& panel_kernels();
+
+}  // namespace tutti::cpu
