@@ -27,8 +27,7 @@ HWY_INLINE V all(V, float value) {
 
 // The smaller or larger of x and a limit that is a number; NaN stays. x86 returns the second operand when one is NaN, others do not.
 template <class V>
-HWY_INLINE V at_most(V x, float limit) {
-  const V bound = all(x, limit);
+HWY_INLINE V at_most(V x, V bound) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
   return hn::Min(bound, x);
 #else
@@ -36,13 +35,21 @@ HWY_INLINE V at_most(V x, float limit) {
 #endif
 }
 template <class V>
-HWY_INLINE V at_least(V x, float limit) {
-  const V bound = all(x, limit);
+HWY_INLINE V at_least(V x, V bound) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
   return hn::Max(bound, x);
 #else
   return hn::IfThenElse(hn::Lt(x, bound), bound, x);
 #endif
+}
+
+template <class V>
+HWY_INLINE V at_most(V x, float limit) {
+  return at_most(x, all(x, limit));
+}
+template <class V>
+HWY_INLINE V at_least(V x, float limit) {
+  return at_least(x, all(x, limit));
 }
 
 // NaN wins, and +0 is larger than -0.

@@ -1,0 +1,205 @@
+// Fused loops against the reference device on the same graph: every elementwise op, every way to repeat an operand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/device/run_graph.h"
+#include "tutti/base/error.h"
+#include "tutti/device/cpu/loops/fused_loop.h"
+#include "tutti/graph/build.h"
+
+namespace tutti::cpu {
+namespace {
+
+Tensor random_tensor(const Type& type, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> real(-3, 3);
+  Tensor tensor(type);
+  dispatch(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (T& x : tensor.as<T>()) {
+      double value = real(random);
+      x = convert_element<T>(std::is_integral_v<T> ? std::floor(value * 5) : value);
+    }
+  });
+  return tensor;
+}
+
+double as_double(const Tensor& tensor, int64_t i) {
+  return dispatch(tensor.dtype(), [&](auto zero) { return static_cast<double>(tensor.as<decltype(zero)>()[static_cast<size_t>(i)]); });
+}
+
+// The whole graph as one loop: everything but parameters and constants.
+std::vector<Tensor> run_fused(const Graph& graph, std::vector<Tensor>& inputs, int threads) {
+  std::vector<const Node*> nodes;
+  std::vector<ValueId> operands, results;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::parameter) operands.push_back(node.results[0]);
+    if (is_fusible(node)) nodes.push_back(&node);
+  }
+  std::vector<Tensor> outputs;
+  for (const auto& output : graph.outputs()) {
+    results.push_back(output.value);
+    outputs.emplace_back(graph.type(output.value));
+  }
+  auto kernel = make_fused_loop(graph, nodes, operands, results, threads);
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  for (Tensor& tensor : inputs) from.push_back(tensor.bytes().data());
+  for (Tensor& tensor : outputs) to.push_back(tensor.bytes().data());
+  std::vector<std::byte> workspace(static_cast<size_t>(kernel.workspace) + 64);
+  auto aligned = (reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64;
+  kernel.run({from.data(), to.data(), reinterpret_cast<std::byte*>(aligned)});
+  return outputs;
+}
+
+void expect_as_reference(const Graph& graph, double tolerance = 1e-6) {
+  std::vector<Tensor> inputs;
+  for (const Node* node : graph.parameters(Graph::Role::input))
+    inputs.push_back(random_tensor(graph.type(node->results[0]), static_cast<unsigned>(inputs.size()) + 1));
+  auto want = Runner(graph, "reference")(inputs);
+  for (int threads : {1, 2}) {
+    auto got = run_fused(graph, inputs, threads);
+    for (size_t k = 0; k < want.size(); ++k) {
+      for (int64_t i = 0; i < want[k].shape().elements(); ++i) {
+        double a = as_double(want[k], i), b = as_double(got[k], i);
+        if (std::isnan(a) && std::isnan(b)) continue;
+        ASSERT_TRUE(a == b || std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(a)))
+            << "output " << k << " element " << i << ": " << b << ", expected " << a << "\n"
+            << print_graph(graph);
+      }
+    }
+  }
+}
+
+TEST(cpu_fused_loop, every_elementwise_op_of_every_dtype) {
+  for (const OpRow& row : op_table()) {
+    if (row.op_class != OpClass::unary && row.op_class != OpClass::binary && row.op_class != OpClass::ternary) continue;
+    if (row.op == Op::bitcast_convert) continue;
+    for (DType dtype : all_dtypes) {
+      for (int64_t count : {1, 7, 8, 9, 1024, 2500}) {
+        Graph graph;
+        std::vector<Value> operands;
+        if (row.op == Op::select) operands.push_back(graph.input("p", {DType::boolean, {count}}));
+        while (static_cast<int>(operands.size()) < row.at_least) operands.push_back(graph.input("x", {dtype, {count}}));
+        Attributes attributes;
+        if (row.op == Op::compare) attributes.set("direction", std::string("NE"));
+        if (row.op == Op::convert) attributes.set("dtype", std::string("f16"));
+        try {
+          graph.output("y", graph.add(row.op, operands, attributes)[0]);
+        } catch (const InvalidArgument&) {
+          continue;  // not of this dtype
+        }
+        expect_as_reference(graph, dtype == DType::f16 || dtype == DType::bf16 ? 1e-2 : 1e-6);
+      }
+    }
+  }
+}
+
+TEST(cpu_fused_loop, every_conversion) {
+  for (DType from : all_dtypes) {
+    for (DType to : all_dtypes) {
+      Graph graph;
+      graph.output("y", graph.add(Op::convert, {graph.input("x", {from, {37}})}, {{"dtype", std::string(name(to))}})[0]);
+      expect_as_reference(graph, 0);
+    }
+  }
+}
+
+TEST(cpu_fused_loop, every_comparison) {
+  for (auto direction : {Direction::EQ, Direction::NE, Direction::GE, Direction::GT, Direction::LE, Direction::LT}) {
+    for (DType dtype : {DType::f32, DType::i32, DType::i64, DType::u8}) {
+      Graph graph;
+      Value a = graph.input("a", {dtype, {5, 13}}), b = graph.input("b", {dtype, {13}});
+      graph.output("y", compare(a, b, direction));
+      graph.output("z", compare(a, 1, direction));
+      expect_as_reference(graph, 0);
+    }
+  }
+}
+
+TEST(cpu_fused_loop, operands_repeated_along_any_axes) {
+  const std::vector<Shape> wholes = {{2, 3, 5, 7}, {1, 40, 1, 48}, {3, 1100}, {5, 1, 3000}, {600, 3}, {2, 9, 600}, {4, 4, 4, 4, 4, 4}};
+  for (const Shape& whole : wholes) {
+    for (unsigned repeated = 0; repeated < (1u << whole.rank()); ++repeated) {
+      Ints extents = whole.extents();
+      for (size_t i = 0; i < extents.size(); ++i)
+        if ((repeated >> i & 1) != 0) extents[i] = 1;
+      Graph graph;
+      Value x = graph.input("x", {DType::f32, whole}), y = graph.input("y", {DType::f32, extents});
+      Value z = graph.input("z", {DType::i16, extents});
+      graph.output("sum", (x + y) * broadcast_to(y, whole) - convert(broadcast_to(z, whole), DType::f32));
+      graph.output("which", select(compare(y, x, Direction::LT), x, y));
+      expect_as_reference(graph);
+    }
+  }
+}
+
+TEST(cpu_fused_loop, registers_are_used_again) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {3, 2000}}), y = graph.input("y", {DType::f32, {3, 2000}});
+  Value a = x * 2.0, b = y + 1.0, sum = x;
+  for (int i = 0; i < 20; ++i) {
+    sum = tanh(sum * a * 0.1 + b) - logistic(sum);
+    if (i % 5 == 0) graph.output("s", sum);
+  }
+  graph.output("a", a);
+  graph.output("y", select(compare(sum, 0.1, Direction::GT), sum * sum, minimum(maximum(b, 0.0), 6.0)));
+  expect_as_reference(graph, 1e-5);
+}
+
+TEST(cpu_fused_loop, constants_on_either_side) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {50}});
+  std::vector<Value> values = {x + 1.5,
+                               1.5 - x,
+                               x - 1.5,
+                               x * 3.0,
+                               2.0 / x,
+                               maximum(x, 0.0),
+                               minimum(x, 0.0),
+                               maximum(x, -1.0),
+                               power(x, 2),
+                               power(abs(x), 0.5),
+                               power(abs(x), 1.7),
+                               power(x, 3.0),
+                               power(x, -1.0),
+                               power(abs(x), -0.5),
+                               power(full_like(x, 2), x)};
+  for (Value value : values) graph.output("y", value);
+  expect_as_reference(graph, 2e-6);
+}
+
+TEST(cpu_fused_loop, nan_and_infinity_stay) {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {9}});
+  graph.output("relu", maximum(x, 0.0));
+  graph.output("relu6", minimum(maximum(x, 0.0), 6.0));
+  graph.output("root", power(x, 0.5));
+  graph.output("inverse root", power(x, -0.5));
+  graph.output("sign", sign(x));
+  std::vector<Tensor> inputs = {f32({9}, {none, infinity, -infinity, 0.0f, -0.0f, 7, -7, 1e-40f, -1e-40f})};
+  auto want = Runner(graph, "reference")(inputs), got = run_fused(graph, inputs, 1);
+  for (size_t k = 0; k < want.size(); ++k) {
+    for (int64_t i = 0; i < 9; ++i) {
+      double a = as_double(want[k], i), b = as_double(got[k], i);
+      EXPECT_TRUE((std::isnan(a) && std::isnan(b)) || (std::fabs(a - b) <= 1e-6 * std::fabs(a)) || a == b)
+          << k << " " << i << " " << a << " " << b;
+      EXPECT_TRUE(std::isnan(a) || std::signbit(a) == std::signbit(b)) << k << " " << i << " " << a << " " << b;
+    }
+  }
+}
+
+TEST(cpu_fused_loop, empty_spaces_and_scalars) {
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 0, 2}, Shape{1, 1}}) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, shape}), y = graph.input("y", {DType::f32, {}});
+    graph.output("y", tanh(x) + y);
+    expect_as_reference(graph);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::cpu

@@ -1,0 +1,350 @@
+#include "tutti/device/cpu/loops/fused_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "tutti/base/error.h"
+#include "tutti/device/cpu/loops/block_space.h"
+#include "tutti/device/cpu/simd/micro_ops.h"
+#include "tutti/device/plan.h"
+
+namespace tutti::cpu {
+
+namespace {
+
+using reference::Kernel;
+using reference::Pointers;
+
+constexpr int64_t block_elements = 1024;
+constexpr size_t most_operands = 3, most_outer = 8;
+// A little more than a power of two, so that registers do not compete for the same lines of the cache.
+constexpr int64_t register_bytes(int64_t elements, int64_t element_bytes) { return (elements * element_bytes + 127) / 64 * 64; }
+
+// A node on a block: a micro-op, or two kernels of the reference device, for the longest and the last block.
+struct Step {
+  MicroOp run = nullptr;
+  std::function<void(const Pointers&)> whole, last;
+  std::array<size_t, most_operands> operands{};  // slots
+  size_t result = 0;                             // a slot
+};
+
+// A slot whose pointer moves with the block; steps in bytes, one an outer axis.
+struct Moving {
+  size_t slot;
+  Ints steps;
+};
+
+// A pattern that is written out into a register where its pointer changed.
+struct Fill {
+  size_t stream, from, to;  // slots
+  int64_t element_bytes;
+  bool repeats;
+};
+
+// Slots hold the pointers of a block: operands and constants as streams, registers, results.
+struct Loop {
+  explicit Loop(BlockSpace blocks) : space(std::move(blocks)), counts(space.counts()) {}
+
+  BlockSpace space;
+  Ints counts;
+  struct Constant {
+    size_t slot;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Constant> constants;
+  std::vector<std::pair<size_t, size_t>> sources;     // slot, operand
+  std::vector<std::pair<size_t, size_t>> targets;     // slot, result
+  std::vector<std::pair<size_t, int64_t>> registers;  // slot, byte in the thread's workspace
+  std::vector<Moving> moving;
+  std::vector<Fill> fills;
+  std::vector<Step> steps;
+  size_t slots = 0;
+  int64_t thread_bytes = 0;  // workspace of a thread: slots, filled pointers, registers
+  int threads = 1;
+
+  void operator()(const Pointers& p) const {
+    const int64_t blocks = space.blocks();
+    if (blocks == 0) return;
+    const auto team = static_cast<int>(std::min<int64_t>(threads, blocks));
+    if (team == 1) return run(p, p.workspace, 0, blocks);
+#pragma omp parallel for schedule(static) num_threads(team)
+    for (int t = 0; t < team; ++t) run(p, p.workspace + t * thread_bytes, blocks * t / team, blocks * (t + 1) / team);
+  }
+
+  void run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {
+    auto** at = reinterpret_cast<std::byte**>(workspace);
+    std::byte** filled = at + slots;
+    for (const auto& [slot, operand] : sources) at[slot] = const_cast<std::byte*>(p.operands[operand]);
+    for (const auto& [slot, result] : targets) at[slot] = p.results[result];
+    for (const auto& [slot, offset] : registers) at[slot] = workspace + offset;
+    for (const Constant& constant : constants) at[constant.slot] = const_cast<std::byte*>(constant.bytes.data());
+    for (size_t i = 0; i < fills.size(); ++i) filled[i] = nullptr;
+    std::array<int64_t, most_outer> position{};
+    for (int64_t rest = begin, axis = static_cast<int64_t>(counts.size()); rest != 0 && axis-- > 0;) {
+      const auto k = static_cast<size_t>(axis);
+      position[k] = rest % counts[k];
+      rest /= counts[k];
+      for (const Moving& m : moving) at[m.slot] += position[k] * m.steps[k];
+    }
+    const size_t cut = counts.size() - 1;
+    for (int64_t block = begin; block < end; ++block) {
+      const bool whole = position[cut] + 1 < counts[cut] || space.last() == space.longest();
+      for (size_t i = 0; i < fills.size(); ++i) {
+        const Fill& fill = fills[i];
+        if (filled[i] == at[fill.from]) continue;
+        space.expand(fill.stream, fill.element_bytes, whole || fill.repeats, at[fill.from], at[fill.to]);
+        filled[i] = at[fill.from];
+      }
+      for (const Step& step : steps) step_on(step, at, whole);
+      for (size_t k = cut + 1; k-- > 0;) {
+        const bool more = ++position[k] < counts[k];
+        const int64_t move = more ? 1 : 1 - counts[k];
+        for (const Moving& m : moving) at[m.slot] += move * m.steps[k];
+        if (more) break;
+        position[k] = 0;
+      }
+    }
+  }
+
+  void step_on(const Step& step, std::byte* const* at, bool whole) const {
+    const std::byte* operands[most_operands];
+    for (size_t i = 0; i < most_operands; ++i) operands[i] = at[step.operands[i]];
+    if (step.run != nullptr) return step.run(operands, at[step.result], whole ? space.longest() : space.last());
+    (whole ? step.whole : step.last)({operands, at + step.result, nullptr});
+  }
+};
+
+bool is_elementwise(const Node& node) {
+  OpClass c = row(node.op).op_class;
+  return c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary;
+}
+
+// What an elementwise node reads that no node of the loop makes.
+struct Source {
+  ValueId value;
+  Ints strides;  // one an axis of the space, in elements
+  DType dtype;
+  auto operator<=>(const Source& other) const = default;
+};
+
+class Maker {
+ public:
+  Maker(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands, std::span<const ValueId> results)
+      : graph_(graph), operands_(operands), results_(results) {
+    for (const Node* node : nodes) {
+      for (ValueId id : node->results) made_by_[id] = node;
+      if (is_elementwise(*node)) elementwise_.push_back(node);
+    }
+    if (elementwise_.empty()) fail<InternalError>("cpu", "a fused loop of no elementwise node");
+    shape_ = graph.type(elementwise_[0]->results[0]).shape;
+    for (const Node* node : elementwise_) {
+      if (!(graph.type(node->results[0]).shape == shape_))
+        fail<InternalError>("cpu", "a fused loop over {} has a node over {}", to_string(shape_),
+                            to_string(graph.type(node->results[0]).shape));
+      for (ValueId id : node->operands)
+        if (!is_inside(id)) source_index(id);
+    }
+  }
+
+  Loop make(int threads) {
+    std::vector<Ints> streams;
+    for (const Source& source : sources_) streams.push_back(source.strides);
+    streams.push_back(shape_.strides());  // results
+    Loop loop(BlockSpace(shape_, streams, block_elements));
+    loop_ = &loop;
+    if (loop.counts.size() > most_outer) fail<InternalError>("cpu", "a fused loop over {} has too many axes", to_string(shape_));
+    for (size_t i = 0; i < sources_.size(); ++i) place_source(i);
+    for (size_t i = 0; i < results_.size(); ++i) {
+      slot_of_[results_[i]] = loop.slots;
+      loop.targets.emplace_back(loop.slots, i);
+      move(sources_.size(), byte_size(graph_.type(results_[i]).dtype), loop.slots++);
+    }
+    for (const Node* node : elementwise_) add_step(*node);
+    // Filled pointers stand behind the slots, registers behind both.
+    int64_t head = (static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)) + 63) / 64 * 64;
+    for (auto& [slot, offset] : loop.registers) offset += head;
+    loop.thread_bytes = head + registers_end_;
+    loop.threads = threads;
+    return loop;
+  }
+
+ private:
+  bool is_inside(ValueId id) const {
+    auto found = made_by_.find(id);
+    return found != made_by_.end() && is_elementwise(*found->second);
+  }
+
+  // Walks broadcasts back to what they repeat.
+  size_t source_index(ValueId id) {
+    auto known = source_of_.find(id);
+    if (known != source_of_.end()) return known->second;
+    ValueId value = id;
+    Ints axes(static_cast<size_t>(shape_.rank()));  // of `value`'s axes, that one of the space is; -1: none
+    for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+    for (auto made = made_by_.find(value); made != made_by_.end(); made = made_by_.find(value)) {
+      if (made->second->op != Op::broadcast_in_dim) fail<InternalError>("cpu", "a fused loop broadcasts what it makes");
+      const Ints& dimensions = made->second->attributes.ints("dimensions");
+      for (int64_t& axis : axes) {
+        auto found = std::find(dimensions.begin(), dimensions.end(), axis);
+        axis = axis < 0 || found == dimensions.end() ? -1 : found - dimensions.begin();
+      }
+      value = made->second->operands[0];
+      for (int64_t& axis : axes)
+        if (axis >= 0 && graph_.type(value).shape[axis] == 1) axis = -1;
+    }
+    const Type& type = graph_.type(value);
+    Ints own = type.shape.strides(), strides;
+    for (size_t i = 0; i < axes.size(); ++i) strides.push_back(axes[i] < 0 ? 0 : own[static_cast<size_t>(axes[i])]);
+    Source source{value, strides, type.dtype};
+    auto same = std::find(sources_.begin(), sources_.end(), source);
+    if (same == sources_.end()) same = sources_.insert(same, source);
+    return source_of_[id] = static_cast<size_t>(same - sources_.begin());
+  }
+
+  const Tensor* literal(ValueId id) const {
+    const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+    return node.op == Op::constant ? &node.literal : nullptr;
+  }
+
+  void move(size_t stream, int64_t element_bytes, size_t slot) {
+    Ints steps = loop_->space.steps(stream);
+    for (int64_t& step : steps) step *= element_bytes;
+    for (int64_t step : steps)
+      if (step != 0) return loop_->moving.push_back({slot, std::move(steps)});
+  }
+
+  void place_source(size_t stream) {
+    const Source& source = sources_[stream];
+    size_t slot = loop_->slots++;
+    source_slot_.push_back(slot);
+    auto operand = std::find(operands_.begin(), operands_.end(), source.value);
+    if (operand != operands_.end()) {
+      loop_->sources.emplace_back(slot, static_cast<size_t>(operand - operands_.begin()));
+    } else if (const Tensor* tensor = literal(source.value)) {
+      loop_->constants.push_back({slot, {tensor->bytes().begin(), tensor->bytes().end()}});
+    } else {
+      fail<InternalError>("cpu", "a fused loop reads value {}, which is none of its operands", source.value);
+    }
+    move(stream, byte_size(source.dtype), slot);
+  }
+
+  // The slot of a source as consecutive elements.
+  size_t dense_slot(size_t stream) {
+    if (loop_->space.access(stream) == BlockSpace::Access::dense) return source_slot_[stream];
+    auto known = expanded_.find(stream);
+    if (known != expanded_.end()) return known->second;
+    int64_t bytes = byte_size(sources_[stream].dtype);
+    size_t slot = new_register(bytes);
+    loop_->fills.push_back({stream, source_slot_[stream], slot, bytes, loop_->space.repeats(stream)});
+    return expanded_[stream] = slot;
+  }
+
+  size_t new_register(int64_t element_bytes) {
+    size_t slot = loop_->slots++;
+    loop_->registers.emplace_back(slot, registers_end_);
+    registers_end_ += register_bytes(loop_->space.longest(), element_bytes);
+    return slot;
+  }
+
+  void add_step(const Node& node) {
+    Step step;
+    unsigned scalars = 0;
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      if (!is_inside(node.operands[i]) && loop_->space.access(source_index(node.operands[i])) == BlockSpace::Access::one)
+        scalars |= 1u << i;
+    step.run = find_simpler(node, scalars);
+    if (step.run == nullptr) step.run = find_micro_op(graph_, node, scalars);
+    if (step.run == nullptr && scalars != 0) step.run = find_micro_op(graph_, node, scalars = 0);
+    if (step.run == nullptr) use_reference(node, step);
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      ValueId id = node.operands[i];
+      if (is_inside(id)) {
+        step.operands[i] = slot_of_.at(id);
+      } else {
+        step.operands[i] = (scalars >> i & 1) != 0 ? source_slot_[source_index(id)] : dense_slot(source_index(id));
+      }
+    }
+    step.result = result_slot(node);
+    loop_->steps.push_back(std::move(step));
+  }
+
+  MicroOp find_simpler(const Node& node, unsigned scalars) {
+    if (scalars != 2 || graph_.type(node.operands[1]).dtype != DType::f32) return nullptr;
+    const Tensor* tensor = literal(sources_[source_index(node.operands[1])].value);
+    return tensor != nullptr && tensor->shape().elements() == 1 ? find_micro_op_with_constant(node.op, tensor->as<float>()[0]) : nullptr;
+  }
+
+  void use_reference(const Node& node, Step& step) {
+    for (auto [count, to] : {std::pair{loop_->space.longest(), &step.whole}, std::pair{loop_->space.last(), &step.last}}) {
+      Graph block;
+      std::vector<Value> values;
+      for (ValueId id : node.operands) values.push_back(block.input("x", {graph_.type(id).dtype, {count}}));
+      block.add(node.op, values, node.attributes);
+      *to = reference::find_kernel(node.op)->make(block, block.nodes().back()).run;
+    }
+  }
+
+  // A result has its memory; a register is free again when the last node that reads it is done, and may take that node's result.
+  size_t result_slot(const Node& node) {
+    ValueId id = node.results[0];
+    auto outside = slot_of_.find(id);
+    int64_t bytes = byte_size(graph_.type(id).dtype);
+    for (ValueId operand : node.operands) {
+      auto held = register_of_.find(operand);
+      if (held == register_of_.end() || last_reader(operand) != &node) continue;
+      free_.push_back(held->second);
+      register_of_.erase(held);
+    }
+    if (outside != slot_of_.end()) return outside->second;
+    for (size_t i = 0; i < free_.size(); ++i) {
+      if (free_[i].element_bytes != bytes) continue;
+      Register taken = free_[i];
+      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
+      register_of_[id] = taken;
+      return slot_of_[id] = taken.slot;
+    }
+    Register fresh{new_register(bytes), bytes};
+    register_of_[id] = fresh;
+    return slot_of_[id] = fresh.slot;
+  }
+
+  const Node* last_reader(ValueId id) const {
+    for (size_t i = elementwise_.size(); i-- > 0;)
+      if (std::find(elementwise_[i]->operands.begin(), elementwise_[i]->operands.end(), id) != elementwise_[i]->operands.end())
+        return elementwise_[i];
+    return nullptr;
+  }
+
+  struct Register {
+    size_t slot;
+    int64_t element_bytes;
+  };
+  const Graph& graph_;
+  std::span<const ValueId> operands_, results_;
+  std::map<ValueId, const Node*> made_by_;
+  std::vector<const Node*> elementwise_;
+  Shape shape_;
+  std::vector<Source> sources_;
+  std::map<ValueId, size_t> source_of_;  // of sources_
+  std::vector<size_t> source_slot_;
+  std::map<size_t, size_t> expanded_;  // a source's register
+  std::map<ValueId, size_t> slot_of_;  // of values that the loop makes
+  std::map<ValueId, Register> register_of_;
+  std::vector<Register> free_;
+  int64_t registers_end_ = 0;
+  Loop* loop_ = nullptr;
+};
+
+}  // namespace
+
+bool is_fusible(const Node& node) { return (is_elementwise(node) && node.op != Op::bitcast_convert) || node.op == Op::broadcast_in_dim; }
+
+Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
+                       std::span<const ValueId> results, int threads) {
+  Loop loop = Maker(graph, nodes, operands, results).make(threads);
+  int64_t workspace = loop.thread_bytes * threads;
+  return {std::move(loop), workspace};
+}
+
+}  // namespace tutti::cpu
