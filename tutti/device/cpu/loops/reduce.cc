@@ -117,10 +117,9 @@ void reduce_rows(Reduce kind, const float* x, int64_t rows, int64_t length, floa
 
 void reduce_columns(Reduce kind, const float* x, int64_t outer, int64_t length, int64_t columns, float* to, int threads) {
   const auto some = [=](int64_t begin, int64_t end, int64_t first, int64_t last) {
-    for (int64_t o = begin; o < end; ++o)
-      HWY_DYNAMIC_DISPATCH(columns_of_kind)
-      (kind, x + o * length * columns + first, static_cast<size_t>(length), static_cast<size_t>(columns), static_cast<size_t>(last - first),
-       to + o * columns + first);
+    for (int64_t o = begin; o < end; ++o) HWY_DYNAMIC_DISPATCH(columns_of_kind)
+    (kind, x + o * length * columns + first, static_cast<size_t>(length), static_cast<size_t>(columns), static_cast<size_t>(last - first),
+     to + o * columns + first);
   };
   if (threads <= 1) return some(0, outer, 0, columns);
   // Whole planes, or else groups of columns.
@@ -162,20 +161,20 @@ std::vector<Stage> stages_of(const Shape& shape, const Ints& dimensions) {
   return stages;
 }
 
-Reduce kind_of(const std::string& kind) {
+}  // namespace
+
+Reduce reduce_kind(std::string_view kind) {
   if (kind == "add") return Reduce::add;
   if (kind == "multiply") return Reduce::multiply;
   return kind == "max" || kind == "or" ? Reduce::max : Reduce::min;
 }
-
-}  // namespace
 
 reference::Kernel make_reduction(const Graph& graph, const Node& node, int threads) {
   std::vector<Stage> stages = stages_of(reference::operand_type(graph, node, 0).shape, node.attributes.ints("dimensions"));
   // What a stage leaves for the next one lies in the workspace, in two halves that take turns.
   int64_t half = 0;
   for (size_t i = 0; i + 1 < stages.size(); ++i) half = std::max(half, (stages[i].outer * stages[i].inner * 4 + 63) / 64 * 64);
-  return {[stages, half, threads, kind = kind_of(node.attributes.text("kind"))](const reference::Pointers& p) {
+  return {[stages, half, threads, kind = reduce_kind(node.attributes.text("kind"))](const reference::Pointers& p) {
             const auto* x = reinterpret_cast<const float*>(p.operands[0]);
             for (size_t i = 0; i < stages.size(); ++i) {
               auto* to = reinterpret_cast<float*>(i + 1 == stages.size() ? p.results[0] : p.workspace + static_cast<int64_t>(i % 2) * half);

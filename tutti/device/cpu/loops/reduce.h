@@ -9,6 +9,8 @@
 namespace tutti::cpu {
 
 enum class Reduce { add, multiply, max, min };
+// Of a node's attribute.
+Reduce reduce_kind(std::string_view kind);
 
 // x: [rows, length] -> [rows]
 void reduce_rows(Reduce kind, const float* x, int64_t rows, int64_t length, float* to, int threads = 1);
