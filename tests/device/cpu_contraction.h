@@ -41,6 +41,14 @@ inline double expected_activation(double x, const Epilogue& epilogue) {
     case Activation::none: return x;
     case Activation::clip: return x < epilogue.low ? epilogue.low : x > epilogue.high ? epilogue.high : x;
     case Activation::leaky_relu: return x < 0 ? epilogue.alpha * x : x;
+    case Activation::elu: return x < 0 ? epilogue.alpha * std::expm1(x) : x;
+    case Activation::gelu: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_by_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Activation::hard_sigmoid: return x < -3 ? 0 : x > 3 ? 1 : (x + 3) / 6;
+    case Activation::hard_swish: return x < -3 ? 0 : x > 3 ? x : x * (x + 3) / 6;
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::silu: return x / (1 + std::exp(-x));
+    case Activation::tanh: return std::tanh(x);
   }
   return x;
 }

@@ -1,6 +1,7 @@
 #include "tutti/device/cpu/gemm/convolution.h"
 
 #include "tests/device/cpu_contraction.h"
+#include "tutti/device/cpu/gemm/depthwise.h"
 
 namespace tutti::cpu {
 namespace {
@@ -44,9 +45,13 @@ void check(const ConvolutionShape& shape, int threads = 1) {
   std::vector<float> y(static_cast<size_t>(pixels * shape.filters), 77.0f);
   Epilogue epilogue = relu(bias.data());
   epilogue.residual = residual.data();
-  const Convolution convolution(shape, weights.data());
-  Floats workspace(convolution.workspace(threads));
-  convolution.run(x.data(), epilogue, y.data(), workspace.data(), threads);
+  if (DepthwiseConvolution::handles(shape)) {
+    DepthwiseConvolution(shape, weights.data()).run(x.data(), epilogue, y.data(), threads);
+  } else {
+    const Convolution convolution(shape, weights.data());
+    Floats workspace(convolution.workspace(threads));
+    convolution.run(x.data(), epilogue, y.data(), workspace.data(), threads);
+  }
   for (int64_t i = 0; i < pixels * shape.filters; ++i) {
     const int64_t filter = i % shape.filters;
     const Result sum = expected(shape, x, weights, i / shape.filters, filter);
@@ -143,6 +148,44 @@ TEST(cpu_convolution, one_and_three_axes) {
   check(volume, 2);
   volume.dilation = {2, 2, 1};
   check(volume);
+}
+
+ConvolutionShape depthwise(int64_t height, int64_t width, int64_t channels, Extents kernel) {
+  ConvolutionShape shape = image(height, width, channels, channels, kernel);
+  shape.groups = channels;
+  return shape;
+}
+
+TEST(cpu_depthwise_convolution, kernels_strides_padding_and_dilation) {
+  for (int64_t size : {1, 2, 3, 5, 7}) {
+    for (int64_t stride : {1, 2, 3}) {
+      for (int64_t dilation : {1, 2}) {
+        ConvolutionShape shape = depthwise(13, 17, 19 + size, {1, size, size});
+        shape.batch = 2;
+        shape.strides = {1, stride, stride};
+        shape.dilation = {1, dilation, dilation};
+        check(shape);
+        shape.low = {0, size / 2, size / 2};
+        shape.high = {0, size / 2, size};
+        check(shape, 2);
+      }
+    }
+  }
+}
+
+TEST(cpu_depthwise_convolution, windows_larger_than_the_image) {
+  ConvolutionShape shape = depthwise(2, 1, 40, {1, 5, 5});
+  shape.low = shape.high = {0, 4, 4};
+  check(shape);
+  shape.low = shape.high = {0, 7, 7};  // some windows see nothing of it
+  check(shape);
+}
+
+TEST(cpu_depthwise_convolution, one_axis) {
+  ConvolutionShape shape = depthwise(31, 1, 12, {1, 4, 1});
+  shape.low = {0, 3, 0};
+  shape.strides = {1, 2, 1};
+  check(shape);
 }
 
 TEST(cpu_convolution, empty_images) {

@@ -75,6 +75,17 @@ TEST(cpu_matmul, epilogues) {
   }
 }
 
+TEST(cpu_matmul, activations_after_the_registers) {
+  for (Activation activation : {Activation::elu, Activation::gelu, Activation::gelu_by_tanh, Activation::hard_sigmoid,
+                                Activation::hard_swish, Activation::sigmoid, Activation::silu, Activation::tanh}) {
+    Epilogue epilogue;
+    epilogue.activation = activation;
+    epilogue.alpha = 0.7f;
+    check({1, 20, 30}, epilogue, true, false, false, 1);
+    check({50, 400, 70}, epilogue, true, true, false, 2);
+  }
+}
+
 TEST(cpu_matmul, nan_and_infinity_survive) {
   Epilogue clip = relu();
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

@@ -10,6 +10,15 @@ enum class Activation : int32_t {
   none,
   clip,        // between low and high; relu is clip(0, infinity), relu6 is clip(0, 6)
   leaky_relu,  // alpha * x below zero
+  // Those before are applied in registers, those that follow by activate().
+  elu,   // alpha * (exp(x) - 1) below zero
+  gelu,  // by erf
+  gelu_by_tanh,
+  hard_sigmoid,  // clip(x + 3, 0, 6) / 6
+  hard_swish,    // x * hard_sigmoid(x)
+  sigmoid,
+  silu,
+  tanh,
 };
 
 struct Epilogue {
@@ -18,7 +27,9 @@ struct Epilogue {
   int64_t residual_stride = 0;      // floats from row to row
   Activation activation = Activation::none;
   float low = 0, high = 0;  // of clip
-  float alpha = 0;          // of leaky_relu
+  float alpha = 0;          // of leaky_relu, elu
+
+  bool in_registers() const { return activation <= Activation::leaky_relu; }
 };
 
 inline Epilogue relu(const float* bias = nullptr) {
@@ -28,5 +39,8 @@ inline Epilogue relu(const float* bias = nullptr) {
   epilogue.high = std::numeric_limits<float>::infinity();
   return epilogue;
 }
+
+// An activation that is not applied in registers, in place on c [rows, columns], c_stride floats from row to row.
+void activate(const Epilogue& epilogue, float* c, int64_t rows, int64_t columns, int64_t c_stride);
 
 }  // namespace tutti::cpu

@@ -88,8 +88,14 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
 }  // namespace
 
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride) {
-  if (a.count == 1) return multiply_one_row(a, b, first, last, epilogue, c);
-  for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
+  if (a.count == 1) {
+    multiply_one_row(a, b, first, last, epilogue, c);
+  } else {
+    for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
+  }
+  if (epilogue.in_registers() || first == last) return;
+  const int64_t begin = b.column(first), end = last == b.size() ? b.columns : b.column(last);
+  activate(epilogue, c + begin, a.count, end - begin, c_stride);
 }
 
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,

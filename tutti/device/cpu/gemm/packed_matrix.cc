@@ -1,12 +1,11 @@
 #include "tutti/device/cpu/gemm/packed_matrix.h"
 
 #include <algorithm>
-#include <new>
+
+#include "tutti/device/cpu/gemm/aligned.h"
 
 namespace tutti::cpu {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 Panels layout(int64_t depth, int64_t columns) {
   Panels panels{&panel_kernels(), nullptr, depth, columns, {}};
@@ -49,9 +48,7 @@ Panels pack(const Matrix& matrix, float* place) {
 }
 
 PackedMatrix::PackedMatrix(const Matrix& matrix) {
-  const int64_t size = packed_size(matrix.depth, matrix.columns);
-  storage_ = std::shared_ptr<float[]>(new (kAlignment) float[static_cast<size_t>(size)],
-                                      [](float* data) { ::operator delete[](data, kAlignment); });
+  storage_ = aligned_floats(packed_size(matrix.depth, matrix.columns));
   panels_ = pack(matrix, storage_.get());
 }
 

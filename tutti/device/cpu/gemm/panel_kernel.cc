@@ -6,15 +6,12 @@
 #include <hwy/highway.h>
 
 #include "tutti/device/cpu/gemm/panel_kernel.h"
+#include "tutti/device/cpu/gemm/vectors_inl.h"
+#include "tutti/device/cpu/simd/math_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Tag = hn::ScalableTag<float>;
-using Vector = hn::Vec<Tag>;
-
-constexpr int kLanes = HWY_LANES(float);
 constexpr int kRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16;
 
 // Rows of a full tile: sums fill the registers but for one vector of B per column and one element of A.
@@ -23,92 +20,63 @@ constexpr int tile_rows(int vectors) {
   return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
 }
 
-// The first `count` lanes of memory; the others zero, and not touched.
-HWY_INLINE Vector load_first(const float* from, int64_t count) {
-  const Tag d;
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, from);
-#else
-  HWY_ALIGN float lanes[kLanes] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return hn::Load(d, lanes);
-#endif
-}
-
-HWY_INLINE void store_first(Vector v, float* to, int64_t count) {
-  const Tag d;
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, to);
-#else
-  HWY_ALIGN float lanes[kLanes];
-  hn::Store(v, d, lanes);
-  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
-#endif
-}
-
-// Full: every lane of the panel is a column of C. Otherwise some of the last vectors' lanes are not.
-template <bool Full>
-HWY_INLINE Vector load(const float* from, int64_t column, int64_t columns) {
-  if (Full || column + kLanes <= columns) return hn::LoadU(Tag(), from + column);
-  return column >= columns ? hn::Zero(Tag()) : load_first(from + column, columns - column);
-}
-
-template <bool Full>
-HWY_INLINE void store(Vector v, float* to, int64_t column, int64_t columns) {
-  if (Full || column + kLanes <= columns) {
-    hn::StoreU(v, Tag(), to + column);
-  } else if (column < columns) {
-    store_first(v, to + column, columns - column);
-  }
-}
-
-HWY_INLINE Vector activate(Vector x, const Epilogue& epilogue) {
-  const Tag d;
-  switch (epilogue.activation) {
-    case Activation::none: return x;
-    case Activation::clip: {
-      const Vector low = hn::Set(d, epilogue.low), high = hn::Set(d, epilogue.high);
-      x = hn::IfThenElse(hn::Lt(x, low), low, x);  // comparisons with NaN are false: NaN stays
-      return hn::IfThenElse(hn::Gt(x, high), high, x);
-    }
-    case Activation::leaky_relu: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, epilogue.alpha)), x);
-  }
-  return x;
-}
-
 // One tile: Rows rows times Panels panels of Vectors vectors.
 template <int Rows, int Vectors, int Panels>
 struct Tile {
   static constexpr int kWide = Vectors * Panels;
   // Few sums: the depth is split among several sets of them, because a fused multiply-add takes 4 cycles and two can start in each.
   static constexpr int kSets = Rows * kWide >= 8 ? 1 : Rows * kWide >= 4 ? 2 : Rows * kWide >= 2 ? 4 : 8;
-  static constexpr int kUnroll = kSets == 1 ? (Rows * kWide > 12 ? 2 : 4) : kSets;
+  static constexpr int kUnroll = kSets == 1 ? 8 : kSets;
 
   template <bool Full>
   static HWY_INLINE void begin(const PanelCall& call, const float* c, Vector (&sum)[Rows][kWide]) {
     const Tag d;
-#pragma GCC unroll 16
-    for (int v = 0; v < kWide; ++v) {
-      const int64_t column = v * kLanes;
-      const Vector bias = call.bias ? load<Full>(call.bias, column, call.columns) : hn::Zero(d);
+    if (call.accumulate) {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
-        sum[i][v] = call.accumulate ? load<Full>(c + i * call.c_stride, column, call.columns) : bias;
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sum[i][v] = load<Full>(c + i * call.c_stride, v * kLanes, call.columns);
       }
+      return;
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < kWide; ++v) {
+      const Vector bias = call.bias ? load<Full>(call.bias, v * kLanes, call.columns) : hn::Zero(d);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) sum[i][v] = bias;
     }
   }
 
   template <bool Full>
   static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Vector (&sum)[Rows][kWide]) {
+    const Tag d;
+    if (residual) {
+      const int64_t stride = call.epilogue->residual_stride;
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sum[i][v] = hn::Add(sum[i][v], load<Full>(residual + i * stride, v * kLanes, call.columns));
+      }
+    }
+    if (call.epilogue && call.epilogue->activation == Activation::clip) {
+      const float low = call.epilogue->low, high = call.epilogue->high;
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
+      }
+    } else if (call.epilogue && call.epilogue->activation == Activation::leaky_relu) {
+      const Vector alpha = hn::Set(d, call.epilogue->alpha);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sum[i][v] = hn::IfThenElse(hn::Lt(sum[i][v], hn::Zero(d)), hn::Mul(sum[i][v], alpha), sum[i][v]);
+      }
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kWide; ++v) {
-        Vector x = sum[i][v];
-        if (residual) x = hn::Add(x, load<Full>(residual + i * call.epilogue->residual_stride, v * kLanes, call.columns));
-        if (call.epilogue) x = activate(x, *call.epilogue);
-        store<Full>(x, c + i * call.c_stride, v * kLanes, call.columns);
-      }
+      for (int v = 0; v < kWide; ++v) store<Full>(sum[i][v], c + i * call.c_stride, v * kLanes, call.columns);
     }
   }
 
@@ -143,7 +111,10 @@ struct Tile {
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
-        for (int u = 0; u < kUnroll; ++u) step(row, k + u, b, u, sums[u % kSets]);
+        for (int u = 0; u < kUnroll; ++u) {
+          step(row, k + u, b, u, sums[u % kSets]);
+          asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
+        }
 #pragma GCC unroll 8
         for (int p = 0; p < Panels; ++p) b[p] += kUnroll * Vectors * kLanes;
       }
