@@ -1,6 +1,9 @@
 // gather and scatter: a block of the operand for each index vector.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "tutti/base/error.h"
 #include "tutti/device/reference/integers.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/reference/strided_copy.h"
@@ -22,11 +25,11 @@ struct Walk {
   struct Axis {  // of the index tensor without the vector
     int64_t extent, index_stride, operand_stride, block_stride;
   };
+  static constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at most 2^48
   DType dtype;
   int64_t index_bytes, vector_stride, count = 1;
   std::vector<Component> components;
   std::vector<Axis> axes;
-  mutable std::vector<int64_t> position;
 
   Walk(const Type& indices, const Shape& operand, const Shape& blocks, const Ints& block_axes, const Ints& block_sizes, const Ints& map,
        const Ints& operand_batching, const Ints& index_batching, int64_t vector)
@@ -45,15 +48,16 @@ struct Walk {
       for (size_t b = 0; b < index_batching.size(); ++b)
         if (index_batching[b] == i) axis.operand_stride = operand_strides[static_cast<size_t>(operand_batching[b])];
       count *= axis.extent;
-      axes.push_back(axis);
+      if (axis.extent != 1) axes.push_back(axis);
     }
-    position.resize(axes.size());
+    if (axes.size() > most_axes) fail<InternalError>("device", "indices of {} axes", axes.size());
   }
 
   // Calls block(operand offset, blocks offset); blocks that do not fit are moved inside (clamp) or left out.
   template <bool clamp, class F>
   void run(const std::byte* indices, F&& block) const {
-    position.assign(axes.size(), 0);
+    std::array<int64_t, most_axes> position;
+    std::fill_n(position.begin(), axes.size(), 0);
     int64_t index = 0, base = 0, target = 0;
     for (int64_t i = 0; i < count; ++i) {
       int64_t offset = base;

@@ -1,7 +1,11 @@
 #include "tutti/device/reference/strided_copy.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
+
+#include "tutti/base/error.h"
 
 namespace tutti::reference {
 
@@ -13,12 +17,71 @@ void copy_row(const std::byte* from, std::byte* to, int64_t count, int64_t from_
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
     return;
   }
+  T element;
+  if (from_step == 0 && to_step == sizeof(T)) {
+    std::memcpy(&element, from, sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(to), count, element);
+    return;
+  }
   for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) {
-    T element;
     std::memcpy(&element, from, sizeof(T));
     std::memcpy(to, &element, sizeof(T));
   }
 }
+
+using Four = uint32_t __attribute__((vector_size(16)));
+
+// Four times four elements of four bytes; steps in bytes.
+void transpose_four(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step) {
+  Four a, b, c, d;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + from_step, sizeof b);
+  std::memcpy(&c, from + 2 * from_step, sizeof c);
+  std::memcpy(&d, from + 3 * from_step, sizeof d);
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  std::memcpy(to, &a, sizeof a);
+  std::memcpy(to + to_step, &b, sizeof b);
+  std::memcpy(to + 2 * to_step, &c, sizeof c);
+  std::memcpy(to + 3 * to_step, &d, sizeof d);
+}
+
+// The rows of the target are the columns of the source: in tiles, so that the lines of both stay in L1.
+template <class T>
+void transpose_plane(const std::byte* from, std::byte* to, const StridedCopy::Axis& rows, const StridedCopy::Axis& row) {
+  constexpr int64_t tile = 16, bytes = sizeof(T);
+  const bool by_four = bytes == 4 && row.to == bytes;
+  for (int64_t r = 0; r < rows.extent; r += tile) {
+    const int64_t height = std::min(tile, rows.extent - r);
+    for (int64_t c = 0; c < row.extent; c += tile) {
+      const int64_t width = std::min(tile, row.extent - c);
+      const std::byte* source = from + r * bytes + c * row.from;
+      std::byte* target = to + r * rows.to + c * row.to;
+      const int64_t high = by_four ? height / 4 * 4 : 0, wide = by_four ? width / 4 * 4 : 0;
+      for (int64_t j = 0; j < wide; j += 4)
+        for (int64_t i = 0; i < high; i += 4)
+          transpose_four(source + i * bytes + j * row.from, row.from, target + i * rows.to + j * bytes, rows.to);
+      for (int64_t i = 0; i < height; ++i)
+        for (int64_t j = i < high ? wide : 0; j < width; ++j)
+          std::memcpy(target + i * rows.to + j * row.to, source + i * bytes + j * row.from, sizeof(T));
+    }
+  }
+}
+
+StridedCopy::Plane transpose_plane_of(int64_t element_bytes) {
+  switch (element_bytes) {
+    case 1: return transpose_plane<uint8_t>;
+    case 2: return transpose_plane<uint16_t>;
+    case 4: return transpose_plane<uint32_t>;
+    default: return transpose_plane<uint64_t>;
+  }
+}
+
+constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at most 2^48
 
 StridedCopy::Row copy_row_of(int64_t element_bytes) {
   switch (element_bytes) {
@@ -45,25 +108,37 @@ StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints&
     }
   }
   if (axes_.empty()) axes_.push_back({1, element_bytes, element_bytes});
-  position_.resize(axes_.size());
+  if (axes_.size() > most_axes) fail<InternalError>("device", "a copy of {} axes", axes_.size());
+  if (row != nullptr || axes_.back().from == element_bytes || axes_.back().from == 0) return;
+  // A short row in the source is no gain.
+  auto neighbours = std::find_if(axes_.begin(), axes_.end() - 1, [&](const Axis& a) { return a.from == element_bytes && a.extent >= 4; });
+  if (neighbours == axes_.end() - 1) return;
+  std::rotate(neighbours, neighbours + 1, axes_.end() - 1);
+  plane_ = transpose_plane_of(element_bytes);
 }
 
 void StridedCopy::operator()(const std::byte* from, std::byte* to) const {
   if (empty_) return;
   const Axis& row = axes_.back();
-  position_.assign(axes_.size(), 0);
+  const size_t outer = axes_.size() - (plane_ != nullptr ? 2 : 1);
+  std::array<int64_t, most_axes> position;
+  std::fill_n(position.begin(), outer, 0);
   while (true) {
-    row_(from, to, row.extent, row.from, row.to);
-    size_t axis = axes_.size() - 1;
+    if (plane_ != nullptr) {
+      plane_(from, to, axes_[outer], row);
+    } else {
+      row_(from, to, row.extent, row.from, row.to);
+    }
+    size_t axis = outer;
     while (true) {
       if (axis == 0) return;
       const Axis& a = axes_[--axis];
       from += a.from;
       to += a.to;
-      if (++position_[axis] < a.extent) break;
+      if (++position[axis] < a.extent) break;
       from -= a.from * a.extent;
       to -= a.to * a.extent;
-      position_[axis] = 0;
+      position[axis] = 0;
     }
   }
 }

@@ -1,5 +1,6 @@
 // A block of elements moved between two strided layouts: what broadcast, transpose, slice, pad, concatenate, reverse, gather and scatter
-// have in common. Strides count elements; 0 repeats, negative ones walk backwards.
+// have in common. Strides count elements; 0 repeats, negative ones walk backwards. It runs at the speed of memory and keeps no state, so
+// that several threads may use one.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +18,17 @@ class StridedCopy {
   StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides, Row row = nullptr);
   void operator()(const std::byte* from, std::byte* to) const;
 
- private:
   struct Axis {
     int64_t extent, from, to;  // strides in bytes
   };
+  using Plane = void (*)(const std::byte* from, std::byte* to, const Axis& rows, const Axis& row);
+
+ private:
   bool empty_ = false;
   std::vector<Axis> axes_;  // neighbours that move as one are joined; at least one
   Row row_;
-  mutable std::vector<int64_t> position_;
+  // Where elements that are neighbours in the source are none in the target, the last two axes are a plane that is transposed in tiles.
+  Plane plane_ = nullptr;
 };
 
 }  // namespace tutti::reference
