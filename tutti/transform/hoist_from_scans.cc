@@ -1,0 +1,250 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tutti/graph/build.h"
+#include "tutti/transform/passes.h"
+#include "tutti/transform/rebuild.h"
+
+namespace tutti {
+
+namespace {
+
+Ints shifted(Ints axes) {
+  for (int64_t& axis : axes) ++axis;
+  return axes;
+}
+
+Ints behind(int64_t first, const Ints& rest) {
+  Ints out{first};
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+// How a value of a body changes from step to step.
+enum class Kind : char {
+  fixed,    // not at all: it depends on constants and whole values
+  sliced,   // with the slices alone, through ops that can be done for all steps at once
+  varying,  // with the carries too
+};
+
+// One scan: what can leave its body, and the scan without it.
+class Loop {
+ public:
+  Loop(Rebuild& outside, const Node& node)
+      : outside_(outside),
+        node_(node),
+        body_(*node.body),
+        carries_(static_cast<size_t>(node.attributes.integer("carries"))),
+        slices_(static_cast<size_t>(node.attributes.integer("slices"))),
+        length_(node.attributes.integer("length")),
+        kinds_(body_.value_count(), Kind::varying),
+        worth_(body_.value_count()),
+        fixed_(body_.value_count()),
+        stacked_(body_.value_count()) {
+    classify();
+    choose();
+  }
+
+  bool changes() const { return !leaving_.empty(); }
+
+  void rewrite() {
+    std::vector<Value> operands = outside_.operands(node_), whole(operands.begin() + at(carries_ + slices_), operands.end());
+    operands.resize(carries_ + slices_);
+    for (ValueId id : leaving_)
+      if (kind(id) == Kind::sliced) operands.push_back(all_steps(id));
+    const auto slices = static_cast<int64_t>(operands.size() - carries_);
+    operands.insert(operands.end(), whole.begin(), whole.end());
+    for (ValueId id : leaving_)
+      if (kind(id) == Kind::fixed) operands.push_back(before(id));
+    Attributes attributes = node_.attributes;
+    attributes.set("slices", slices);
+    auto results = outside_.graph().add(Op::scan, operands, attributes, new_body());
+    for (size_t i = 0; i < results.size(); ++i) outside_.map(node_.results[i], results[i]);
+  }
+
+ private:
+  static std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
+  Kind kind(ValueId id) const { return kinds_[static_cast<size_t>(id)]; }
+  const Node& producer(ValueId id) const { return body_.nodes()[static_cast<size_t>(body_.producer(id))]; }
+
+  void classify() {
+    size_t parameter = 0;
+    for (const Node& node : body_.nodes()) {
+      if (node.op == Op::parameter) {
+        Value outer = outside_[node_.operands[parameter]];
+        auto id = static_cast<size_t>(node.results[0]);
+        if (parameter >= carries_ + slices_) {
+          kinds_[id] = Kind::fixed;
+          worth_[id] = true;  // what only constants make is left to constant folding
+          fixed_[id] = outer;
+        } else if (parameter >= carries_) {
+          kinds_[id] = Kind::sliced;
+          stacked_[id] = outer;
+        }
+        ++parameter;
+      } else if (node.results.size() == 1 && !node.body) {
+        Kind kind = kind_of(node);
+        kinds_[static_cast<size_t>(node.results[0])] = kind;
+        bool worth = kind == Kind::sliced && (node.op == Op::dot_general || node.op == Op::convolution);
+        for (ValueId id : node.operands) worth |= this->kind(id) == kind && worth_[static_cast<size_t>(id)];
+        worth_[static_cast<size_t>(node.results[0])] = worth;
+      }
+    }
+  }
+
+  Kind kind_of(const Node& node) const {
+    Kind most = Kind::fixed;
+    for (ValueId id : node.operands) most = std::max(most, kind(id));
+    if (most != Kind::sliced) return most;
+    switch (row(node.op).op_class) {
+      case OpClass::unary:
+      case OpClass::binary:
+      case OpClass::ternary: return Kind::sliced;
+      default: break;
+    }
+    switch (node.op) {
+      case Op::reshape:
+      case Op::broadcast_in_dim:
+      case Op::transpose:
+      case Op::slice:
+      case Op::reduce: return Kind::sliced;
+      case Op::convolution: return kind(node.operands[1]) == Kind::fixed ? Kind::sliced : Kind::varying;
+      case Op::dot_general:
+        return kind(node.operands[1]) == Kind::fixed && node.attributes.ints("lhs_batch").empty() ? Kind::sliced : Kind::varying;
+      default: return Kind::varying;
+    }
+  }
+
+  // Marks what stays behind and reads something that can leave. Stretching broadcasts stay with their readers.
+  void choose() {
+    std::vector<char> read(body_.value_count());
+    for (const auto& output : body_.outputs()) read[static_cast<size_t>(output.value)] = true;
+    for (size_t n = body_.nodes().size(); n-- > 0;) {
+      const Node& node = body_.nodes()[n];
+      const bool single = node.results.size() == 1;
+      bool stays = !single || leaves_as(node) == Leaving::never;
+      if (single && !stays && read[static_cast<size_t>(node.results[0])]) {
+        if (leaves_as(node) == Leaving::here) leaving_.push_back(node.results[0]);
+        stays = leaves_as(node) == Leaving::through_operands;
+      }
+      if (stays)
+        for (ValueId id : node.operands) read[static_cast<size_t>(id)] = true;
+    }
+    std::reverse(leaving_.begin(), leaving_.end());
+  }
+
+  enum class Leaving { never, here, through_operands };
+  Leaving leaves_as(const Node& node) const {
+    ValueId id = node.results[0];
+    if (row(node.op).op_class == OpClass::leaf || kind(id) == Kind::varying || !worth_[static_cast<size_t>(id)]) return Leaving::never;
+    bool stretches = node.op == Op::broadcast_in_dim && body_.type(id).bytes() > body_.type(node.operands[0]).bytes();
+    return stretches || node.op == Op::reshape ? Leaving::through_operands : Leaving::here;
+  }
+
+  // A fixed value, made before the loop.
+  Value before(ValueId id) {
+    Value& known = fixed_[static_cast<size_t>(id)];
+    if (known) return known;
+    const Node& node = producer(id);
+    if (node.op == Op::constant) return known = outside_.graph().constant(node.literal);
+    if (node.op == Op::iota) return known = outside_.graph().iota(body_.type(id), node.attributes.integer("dimension"));
+    std::vector<Value> operands;
+    for (ValueId operand : node.operands) operands.push_back(before(operand));
+    return known = outside_.graph().add(node.op, operands, node.attributes)[0];
+  }
+
+  // A value for all steps at once, made before the loop: [length, its shape...].
+  Value all_steps(ValueId id) {
+    Value& known = stacked_[static_cast<size_t>(id)];
+    if (known) return known;
+    const Shape& shape = body_.type(id).shape;
+    const Ints extents = behind(length_, shape.extents());
+    if (kind(id) == Kind::fixed) {
+      Ints dimensions(static_cast<size_t>(shape.rank()));
+      for (size_t i = 0; i < dimensions.size(); ++i) dimensions[i] = static_cast<int64_t>(i) + 1;
+      return known = broadcast_in_dim(before(id), extents, dimensions);
+    }
+    const Node& node = producer(id);
+    const Attributes& a = node.attributes;
+    Graph& graph = outside_.graph();
+    auto with = [&](const Attributes& attributes) { return graph.add(node.op, {all_steps(node.operands[0])}, attributes)[0]; };
+    switch (node.op) {
+      case Op::reshape: return known = with({{"shape", extents}});
+      case Op::broadcast_in_dim: return known = with({{"shape", extents}, {"dimensions", behind(0, shifted(a.ints("dimensions")))}});
+      case Op::transpose: return known = with({{"permutation", behind(0, shifted(a.ints("permutation")))}});
+      case Op::reduce: return known = with({{"kind", a.text("kind")}, {"dimensions", shifted(a.ints("dimensions"))}});
+      case Op::slice:
+        return known = with({{"start", behind(0, a.ints("start"))},
+                             {"limit", behind(length_, a.ints("limit"))},
+                             {"strides", behind(1, a.ints("strides"))}});
+      case Op::dot_general: {
+        Attributes attributes = a;
+        attributes.set("lhs_contracting", shifted(a.ints("lhs_contracting")));
+        return known = graph.add(node.op, {all_steps(node.operands[0]), before(node.operands[1])}, attributes)[0];
+      }
+      case Op::convolution: {  // the steps join the batch
+        Value input = all_steps(node.operands[0]);
+        Ints joined(input.shape().begin() + 1, input.shape().end());
+        joined[0] *= length_;
+        Value out = graph.add(node.op, {reshape(input, joined), before(node.operands[1])}, a)[0];
+        return known = reshape(out, extents);
+      }
+      default: break;
+    }
+    std::vector<Value> operands;
+    for (ValueId operand : node.operands) operands.push_back(all_steps(operand));
+    return known = graph.add(node.op, operands, a)[0];
+  }
+
+  std::shared_ptr<const Graph> new_body() {
+    Rebuild rebuild(body_);
+    auto declare = [&](Kind wanted, const char* prefix) {
+      for (ValueId id : leaving_)
+        if (kind(id) == wanted) rebuild.map(id, rebuild.graph().input(fmt::format("{}{}", prefix, id), body_.type(id)));
+    };
+    std::vector<const Node*> parameters = body_.parameters(Graph::Role::input);
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (i == carries_ + slices_) declare(Kind::sliced, "sliced");
+      rebuild.copy(*parameters[i]);
+    }
+    if (parameters.size() == carries_ + slices_) declare(Kind::sliced, "sliced");
+    declare(Kind::fixed, "fixed");
+    for (const Node& node : body_.nodes())
+      if (node.op != Op::parameter && (node.results.size() != 1 || !rebuild[node.results[0]])) rebuild.copy(node);
+    return std::make_shared<const Graph>(rebuild.finish());
+  }
+
+  Rebuild& outside_;
+  const Node& node_;
+  const Graph& body_;
+  const size_t carries_, slices_;
+  const int64_t length_;
+  std::vector<Kind> kinds_;
+  std::vector<char> worth_;             // fixed: depends on a whole value; sliced: has a product on the way
+  std::vector<Value> fixed_, stacked_;  // what was made outside, by value of the body
+  std::vector<ValueId> leaving_;
+};
+
+}  // namespace
+
+Graph hoist_from_scans(const Graph& graph) {
+  Rebuild rebuild(graph);
+  for (const Node& node : graph.nodes()) {
+    if (!node.body) {
+      rebuild.copy(node);
+      continue;
+    }
+    Node inner = node;
+    inner.body = std::make_shared<const Graph>(hoist_from_scans(*node.body));
+    Loop loop(rebuild, inner);
+    if (loop.changes()) {
+      loop.rewrite();
+    } else {
+      rebuild.copy(inner);
+    }
+  }
+  return rebuild.finish();
+}
+
+}  // namespace tutti

@@ -1,0 +1,39 @@
+// The passes: each a function from graph to graph, in a file of its own name. All of them also work on the bodies of scans, and keep the
+// inputs, outputs and states as they are. "Exact" means: the same values to the last bit on a device that rounds each op, NaN, infinities
+// and the sign of zero included.
+#pragma once
+
+#include "tutti/transform/evaluate.h"
+#include "tutti/transform/pass.h"
+
+namespace tutti {
+
+// Exact. Drops nodes that no output or update needs; of scans also carries, slices and stacked results.
+Graph remove_dead(const Graph& graph);
+
+// Exact. Makes one node of those with the same op, attributes, operands and body; equal constants become one.
+Graph share_common(const Graph& graph);
+
+// Exact but for power(x, 2), which becomes x * x. Local rules by op: simplify_arithmetic.cc, simplify_movement.cc,
+// simplify_contractions.cc.
+Graph simplify(const Graph& graph);
+
+// Exact. Moves out of the bodies of scans what is the same at every step, and products of slices with such values: one large product before
+// the loop instead of a small one in each step.
+Graph hoist_from_scans(const Graph& graph);
+
+// Not exact: rounds the scaled weights instead of the scaled results. Multiplies scales along channels into the constant kernels of the
+// convolution or dot_general before or behind them and joins shifts, which is what batch normalization is made of.
+Graph fold_scales(const Graph& graph);
+
+// Exact, but a max-pool of padded values that are not negative may give the other zero. Zeros padded before a convolution, and padding that
+// cannot win before a max-pool, become their own padding.
+Graph fold_padding(const Graph& graph);
+
+// Exact. Replaces what is computed from constants and weights alone by its value, unless that is much larger than what it is computed from.
+Graph fold_constants(const Graph& graph, const Evaluate& evaluate, FoldMemo& memo);
+
+// All of them in the order in which they help each other. `memo` outlives the list.
+std::vector<Pass> inference_passes(Evaluate evaluate, FoldMemo& memo);
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+// What passes are written with: a graph copied node by node, with room to do otherwise at any of them; and questions about nodes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+class Rebuild {
+ public:
+  explicit Rebuild(const Graph& from);
+
+  const Graph& from() const { return from_; }
+  Graph& graph() { return to_; }
+  // What stands for a value of the old graph; empty before it is mapped.
+  Value operator[](ValueId old) const { return values_[static_cast<size_t>(old)]; }
+  std::vector<Value> operands(const Node& node) const;
+  void map(ValueId old, Value value) { values_[static_cast<size_t>(old)] = value; }
+  // The same node on the new operands, with another body if one is given.
+  void copy(const Node& node, std::shared_ptr<const Graph> body = nullptr);
+  // The new graph, with outputs and updates; this object is used up.
+  Graph finish();
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  std::vector<Value> values_;
+};
+
+// The node that made a value. Adding nodes to the graph moves nodes: copy what is needed from it before.
+inline const Node& made_by(Value value) { return value.graph().nodes()[static_cast<size_t>(value.graph().producer(value.id()))]; }
+
+// How often each value is read: by nodes, outputs and updates.
+std::vector<int> count_uses(const Graph& graph);
+
+// Whether two graphs are equal node by node; literals are compared by where their bytes lie, and if they are small by their bytes.
+bool same_graph(const Graph& a, const Graph& b);
+bool same_literal(const Tensor& a, const Tensor& b);
+
+// A constant, or a weight whose data is there.
+bool is_constant_leaf(const Node& node);
+// Such a leaf, or a reshape of one.
+bool is_plain_constant(Value value);
+
+// The one number that all elements of a value are, when it is made of a constant of one element by broadcasts and reshapes.
+std::optional<double> splat(Value value);
+
+// Whether no element of a floating-point value can be negative or -0 (NaN is possible), as far as a short look can tell.
+bool never_negative(Value value);
+
+// The axes whose extent is not 1, and the shape without the others.
+Ints axes_not_one(const Shape& shape);
+Shape squeezed(const Shape& shape);
+
+bool contains(const Ints& list, int64_t item);
+
+}  // namespace tutti
