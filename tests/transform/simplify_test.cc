@@ -102,6 +102,27 @@ TEST(Simplify, elementwise_ops_work_before_broadcasts) {
       %b = broadcast_in_dim(%u) {shape = [2, 3], dimensions = [0]} %y = add(%a, %b) return %y "y")");
 }
 
+TEST(Simplify, elementwise_ops_work_before_reshapes) {
+  // What a mean over rows does with its kept axis.
+  expect_simpler(R"(%s = reduce(%x) {kind = "add", dimensions = [1]} %a = reshape(%s) {shape = [2, 1]} %n = constant <3> : f32[]
+      %c = broadcast_in_dim(%n) {shape = [2, 1], dimensions = []} %d = divide(%a, %c) %b = broadcast_in_dim(%d) {shape = [2, 3], dimensions = [0, 1]}
+      return %b "y")",
+                 R"(%s = reduce(%x) {kind = "add", dimensions = [1]} %n = constant <3> : f32[]
+      %c = broadcast_in_dim(%n) {shape = [2], dimensions = []} %d = divide(%s, %c) %b = broadcast_in_dim(%d) {shape = [2, 3], dimensions = [0]}
+      return %b "y")");
+  expect_simpler(
+      R"(%a = reshape(%x) {shape = [2, 1, 3]} %b = broadcast_in_dim(%v) {shape = [2, 1, 3], dimensions = [2]} %c = add(%b, %a) return %c "y")",
+      R"(%b = broadcast_in_dim(%v) {shape = [2, 3], dimensions = [1]} %d = add(%b, %x) %c = reshape(%d) {shape = [2, 1, 3]} return %c "y")");
+  expect_stays(R"(%a = reshape(%x) {shape = [3, 2]} %w = slice(%v) {start = [0], limit = [2], strides = [1]}
+      %b = broadcast_in_dim(%w) {shape = [3, 2], dimensions = [1]} %c = add(%a, %b) return %c "y")");
+}
+
+TEST(Simplify, a_bound_that_holds_is_not_made_again) {
+  expect_simpler(with_number("0", "%a = maximum(%x, %c) %y = maximum(%a, %c)"), with_number("0", "%y = maximum(%x, %c)"));
+  expect_simpler(with_number("6", "%a = minimum(%x, %c) %y = minimum(%c, %a)"), with_number("6", "%y = minimum(%x, %c)"));
+  expect_stays(with_number("6", "%a = minimum(%x, %c) %y = maximum(%a, %c)"));
+}
+
 TEST(Simplify, constants_look_the_same_at_any_batch_size) {
   expect_simpler(R"(%k = constant <1, 2, 3> : f32[1, 3] %y = maximum(%z, %k) return %y "y")",
                  R"(%k = constant <1, 2, 3> : f32[1, 3] %s = reshape(%k) {shape = [3]}
@@ -169,8 +190,8 @@ TEST(Simplify, axes_of_extent_one_are_not_reduced) {
   expect_simpler("%a = reduce(%z) {kind = \"max\", dimensions = [0]} return %a \"y\"", "%a = reshape(%z) {shape = [3]} return %a \"y\"");
   // A sum begins with 0, so that of -0 is 0.
   expect_simpler("%a = reduce(%z) {kind = \"add\", dimensions = [0]} return %a \"y\"",
-                 R"(%a = reshape(%z) {shape = [3]} %n = constant <0> : f32[] %b = broadcast_in_dim(%n) {shape = [3], dimensions = []}
-                    %c = add(%a, %b) return %c "y")");
+                 R"(%n = constant <0> : f32[] %b = broadcast_in_dim(%n) {shape = [1, 3], dimensions = []}
+                    %c = add(%z, %b) %a = reshape(%c) {shape = [3]} return %a "y")");
   expect_simpler("%a = reduce(%z) {kind = \"add\", dimensions = [0, 1]} return %a \"y\"",
                  "%a = reshape(%z) {shape = [3]} %b = reduce(%a) {kind = \"add\", dimensions = [0]} return %b \"y\"");
 }

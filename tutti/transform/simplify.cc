@@ -17,7 +17,7 @@ std::array<std::vector<Rule>, op_count> rules_by_op() {
     for (const RuleRow& row : rows) out[static_cast<size_t>(row.op)].push_back(row.rule);
   for (const OpRow& row : op_table())
     if (row.op_class == OpClass::unary || row.op_class == OpClass::binary || row.op_class == OpClass::ternary)
-      for (Rule rule : {lift_broadcasts, squeeze_constants}) out[static_cast<size_t>(row.op)].push_back(rule);
+      for (Rule rule : {lift_broadcasts, lift_reshapes, squeeze_constants}) out[static_cast<size_t>(row.op)].push_back(rule);
   return out;
 }
 
@@ -25,9 +25,14 @@ std::array<std::vector<Rule>, op_count> rules_by_op() {
 
 Value Simplifier::make(Op op, const std::vector<Value>& operands, const Attributes& attributes) {
   static const auto rules = rules_by_op();
+  // Rules that undo each other would be our mistake: it costs nodes and not the stack.
+  constexpr int deepest = 32;
+  Value simpler;
+  ++depth_;
   for (Rule rule : rules[static_cast<size_t>(op)])
-    if (Value simpler = rule(*this, {op, operands, attributes})) return simpler;
-  return graph_.add(op, operands, attributes)[0];
+    if (!simpler && depth_ < deepest) simpler = rule(*this, {op, operands, attributes});
+  --depth_;
+  return simpler ? simpler : graph_.add(op, operands, attributes)[0];
 }
 
 Value Simplifier::reshape(Value x, const Shape& shape) { return make(Op::reshape, {x}, {{"shape", shape.extents()}}); }

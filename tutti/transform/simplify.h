@@ -24,6 +24,7 @@ class Simplifier {
 
  private:
   Graph& graph_;
+  int depth_ = 0;  // of rules that make nodes
 };
 
 struct Candidate {
@@ -44,6 +45,7 @@ struct RuleRow {
 std::span<const RuleRow> arithmetic_rules(), movement_rules(), contraction_rules();
 // For every elementwise op, after its own rules.
 Value lift_broadcasts(Simplifier& to, const Candidate& node);
+Value lift_reshapes(Simplifier& to, const Candidate& node);
 Value squeeze_constants(Simplifier& to, const Candidate& node);
 
 // The operand of the node that made `value` if that node is of `op`, else none.

@@ -44,9 +44,11 @@ Value power(Simplifier& to, const Candidate& node) {
   return {};
 }
 
-// The bound that every number is within; NaN stays NaN.
+// The bound that every number is within, where NaN stays NaN; and a bound that holds already.
 template <int sign>
 Value bound(Simplifier&, const Candidate& node) {
+  for (size_t i : {0, 1})
+    if (made_by(node[i]).op == node.op && made_by(node[i]).operands[1] == node[1 - i].id()) return node[i];
   if (!is_float(node[0].dtype())) return {};
   constexpr double nothing = sign * std::numeric_limits<double>::infinity();
   return is_number(node[0], nothing) ? node[1] : is_number(node[1], nothing) ? node[0] : Value();
@@ -115,6 +117,29 @@ Value lift_broadcasts(Simplifier& to, const Candidate& node) {
     if (source.rank() == 0 && small.rank() != 0) source = to.broadcast(source, small, {});
   Value result = to.make(node.op, sources, node.attributes);
   return to.broadcast(result, shape, dimensions);
+}
+
+// op(reshape(a), reshape(b)) = reshape(op(a, b)) when both come from one shape; broadcasts that fit that shape are made there instead.
+Value lift_reshapes(Simplifier& to, const Candidate& node) {
+  Value source;
+  for (Value operand : node.operands) {
+    Value inner = operand_of(operand, Op::reshape);
+    if (is_plain_constant(operand)) return {};
+    if (inner && source && !(inner.shape() == source.shape())) return {};
+    if (inner) source = inner;
+  }
+  if (!source) return {};
+  const Shape shape = node[0].shape(), inside = source.shape();
+  const bool only_ones = squeezed(shape) == squeezed(inside);
+  for (Value operand : node.operands) {
+    Value stretched = operand_of(operand, Op::broadcast_in_dim);
+    bool fits = stretched && (stretched.shape().elements() == 1 || (only_ones && squeezed(stretched.shape()) == stretched.shape()));
+    if (made_by(operand).op != Op::reshape && !fits) return {};
+  }
+  std::vector<Value> operands;
+  for (Value operand : node.operands) operands.push_back(to.reshape(operand, inside));
+  Value result = to.make(node.op, operands, node.attributes);
+  return to.reshape(result, shape);
 }
 
 // A constant operand with axes of extent 1 is broadcast from one without, as it is at other batch sizes.
