@@ -40,12 +40,15 @@ class Program {
   virtual ~Program() = default;
   // Inputs and outputs in the graph's order, of exactly its types.
   virtual void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) = 0;
+  // The same program for another thread: shares code and weights, has memory of its own and the states' initial values.
+  virtual std::unique_ptr<Program> context() const = 0;
   const std::vector<Type>& input_types() const { return input_types_; }
   const std::vector<Type>& output_types() const { return output_types_; }
   const ProgramStats& stats() const { return stats_; }
 
  protected:
-  explicit Program(const Graph& graph);  // takes the types; counts all of the stats but the planned memory
+  Program(const Program&) = default;
+  explicit Program(const Graph& graph);  // takes the types; counts all of the stats but kernels and planned memory
   // Throws InvalidArgument naming the first input or output that does not fit.
   void check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const;
   ProgramStats stats_;

@@ -76,72 +76,65 @@ class Arena {
   int64_t end_ = 0;
 };
 
-bool is_leaf(Op op) { return op == Op::parameter || op == Op::constant; }
+size_t at(ValueId id) { return static_cast<size_t>(id); }
 
-// broadcast_in_dim that only inserts axes of extent 1.
-bool only_inserts_ones(const Type& from, const Type& to, const Ints& dimensions) {
-  if (from.shape.elements() != to.shape.elements()) return false;
-  int64_t last = -1;
-  for (int64_t i = 0; i < from.shape.rank(); ++i) {
-    if (from.shape[i] == 1) continue;
-    if (dimensions[static_cast<size_t>(i)] < last) return false;
-    last = dimensions[static_cast<size_t>(i)];
+// The operand whose place the step's first result may take: of the same type, and read here for the last time.
+ValueId overwritten(const Graph& graph, const Plan& plan, const Step& step, std::span<const size_t> last, size_t now) {
+  if (!step.in_place) return -1;
+  for (ValueId operand : step.operands) {
+    ValueId root = plan.root[at(operand)];
+    bool same = graph.type(operand).bytes() == graph.type(step.results[0]).bytes() &&
+                graph.type(operand).dtype == graph.type(step.results[0]).dtype && graph.type(root).bytes() == graph.type(operand).bytes();
+    if (same && plan.offset[at(root)] != Plan::outside && last[at(root)] == now) return root;
   }
-  return true;
+  return -1;
 }
 
 }  // namespace
 
-bool is_view(const Graph& graph, const Node& node) {
-  if (node.op == Op::reshape || node.op == Op::bitcast_convert) return true;
-  if (node.op == Op::convert) return graph.type(node.operands[0]) == graph.type(node.results[0]);
-  if (node.op == Op::broadcast_in_dim)
-    return only_inserts_ones(graph.type(node.operands[0]), graph.type(node.results[0]), node.attributes.ints("dimensions"));
-  return false;
-}
-
-Plan plan_memory(const Graph& graph, std::span<const int64_t> workspace) {
-  const auto& nodes = graph.nodes();
+Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
   Plan plan;
   plan.root.resize(graph.value_count());
   plan.offset.assign(graph.value_count(), Plan::outside);
-  plan.workspace.assign(nodes.size(), 0);
+  plan.workspace.assign(steps.size(), 0);
 
-  // The last node that reads a root; nodes.size() for what outlives the run.
-  std::vector<size_t> last(graph.value_count());
-  auto at = [](ValueId id) { return static_cast<size_t>(id); };
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    const Node& node = nodes[n];
-    bool view = is_view(graph, node);
-    for (ValueId id : node.results) {
-      plan.root[at(id)] = view ? plan.root[at(node.operands[0])] : id;
-      last[at(plan.root[at(id)])] = n;
-    }
-    for (ValueId id : node.operands) last[at(plan.root[at(id)])] = n;
+  std::vector<bool> inside(graph.nodes().size());
+  for (const Step& step : steps)
+    for (int32_t node : step.nodes) inside[static_cast<size_t>(node)] = true;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    bool view = !inside[n] && is_view(graph, node);
+    for (ValueId id : node.results) plan.root[at(id)] = view ? plan.root[at(node.operands[0])] : id;
   }
-  for (const auto& output : graph.outputs()) last[at(plan.root[at(output.value)])] = nodes.size();
-  for (const auto& update : graph.updates()) last[at(plan.root[at(update.next)])] = nodes.size();
 
-  std::vector<std::vector<ValueId>> ends(nodes.size());  // per node: roots read for the last time
-  for (size_t v = 0; v < graph.value_count(); ++v)
-    if (plan.root[v] == static_cast<ValueId>(v) && last[v] < nodes.size() && !is_leaf(nodes[at(graph.producer(plan.root[v]))].op))
-      ends[last[v]].push_back(plan.root[v]);
+  // The last step that reads a root; steps.size() for what outlives the run.
+  std::vector<size_t> last(graph.value_count());
+  for (size_t s = 0; s < steps.size(); ++s) {
+    for (ValueId id : steps[s].results) last[at(id)] = s;
+    for (ValueId id : steps[s].operands) last[at(plan.root[at(id)])] = s;
+  }
+  for (const auto& output : graph.outputs()) last[at(plan.root[at(output.value)])] = steps.size();
+  for (const auto& update : graph.updates()) last[at(plan.root[at(update.next)])] = steps.size();
+
+  std::vector<std::vector<ValueId>> ends(steps.size() + 1);  // per step: roots read for the last time
+  for (const Step& step : steps)
+    for (ValueId id : step.results) ends[last[at(id)]].push_back(id);
 
   Arena arena;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    const Node& node = nodes[n];
-    for (ValueId id : node.results)
-      if (plan.root[at(id)] != id) {
-        plan.offset[at(id)] = plan.offset[at(plan.root[at(id)])];
-      } else if (!is_leaf(node.op)) {
-        plan.offset[at(id)] = arena.take(graph.type(id).bytes());
-      }
-    if (!workspace.empty()) {
-      plan.workspace[n] = arena.take(workspace[n]);
-      arena.give(plan.workspace[n], workspace[n]);
+  std::vector<bool> handed_on(graph.value_count());  // the place belongs to another value now
+  for (size_t s = 0; s < steps.size(); ++s) {
+    for (size_t r = 0; r < steps[s].results.size(); ++r) {
+      ValueId id = steps[s].results[r];
+      ValueId over = r == 0 ? overwritten(graph, plan, steps[s], last, s) : -1;
+      if (over >= 0) handed_on[at(over)] = true;
+      plan.offset[at(id)] = over >= 0 ? plan.offset[at(over)] : arena.take(graph.type(id).bytes());
     }
-    for (ValueId id : ends[n]) arena.give(plan.offset[at(id)], graph.type(id).bytes());
+    plan.workspace[s] = arena.take(steps[s].kernel.workspace);
+    arena.give(plan.workspace[s], steps[s].kernel.workspace);
+    for (ValueId id : ends[s])
+      if (!handed_on[at(id)]) arena.give(plan.offset[at(id)], graph.type(id).bytes());
   }
+  for (size_t v = 0; v < graph.value_count(); ++v) plan.offset[v] = plan.offset[at(plan.root[v])];
   plan.arena_bytes = arena.end();
   return plan;
 }

@@ -5,25 +5,21 @@
 #include <span>
 #include <vector>
 
-#include "tutti/graph/graph.h"
+#include "tutti/device/step.h"
 
 namespace tutti {
 
 struct Plan {
   static constexpr int64_t alignment = 64;
-  static constexpr int64_t outside = -1;  // parameters, constants and views of them
+  static constexpr int64_t outside = -1;  // parameters, constants, views of them, and values inside a step
 
   std::vector<ValueId> root;       // per value: itself, or the value whose bytes it is a view of
   std::vector<int64_t> offset;     // per value: its place in the arena, or `outside`
-  std::vector<int64_t> workspace;  // per node: the place of its scratch memory
+  std::vector<int64_t> workspace;  // per step: the place of its scratch memory
   int64_t arena_bytes = 0;
 };
 
-// Whether the node's result is its first operand's bytes under another type.
-bool is_view(const Graph& graph, const Node& node);
-
-// `workspace`: scratch bytes per node, live while the node runs; empty for none. Outputs and updates live to the end. Throws OutOfMemory
-// when the sum leaves any machine's address space.
-Plan plan_memory(const Graph& graph, std::span<const int64_t> workspace = {});
+// Steps in the order they run. Outputs and updates live to the end. Throws OutOfMemory when the sum leaves any machine's address space.
+Plan plan_memory(const Graph& graph, std::span<const Step> steps);
 
 }  // namespace tutti

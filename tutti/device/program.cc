@@ -1,34 +1,14 @@
-#include <limits>
-
 #include "tutti/base/error.h"
 #include "tutti/device/device.h"
-#include "tutti/device/plan.h"
 #include "tutti/graph/cost.h"
 
 namespace tutti {
-
-namespace {
-
-// One a node that is neither leaf nor view, which is what a device without fusion launches.
-int64_t count_kernels(const Graph& graph) {
-  int64_t count = 0;
-  for (const auto& node : graph.nodes()) {
-    if (node.op == Op::parameter || node.op == Op::constant || is_view(graph, node)) continue;
-    int64_t more = 1;
-    if (node.body && __builtin_mul_overflow(count_kernels(*node.body), node.attributes.integer("length"), &more))
-      more = std::numeric_limits<int64_t>::max();
-    if (__builtin_add_overflow(count, more, &count)) return std::numeric_limits<int64_t>::max();
-  }
-  return count;
-}
-
-}  // namespace
 
 Program::Program(const Graph& graph) {
   for (const Node* node : graph.parameters(Graph::Role::input)) input_types_.push_back(graph.type(node->results[0]));
   for (const auto& output : graph.outputs()) output_types_.push_back(graph.type(output.value));
   Cost total = cost(graph);
-  stats_ = {count_kernels(graph), total.flops, total.bytes, 0, weight_bytes(graph)};
+  stats_ = {0, total.flops, total.bytes, 0, weight_bytes(graph)};
 }
 
 void Program::check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const {

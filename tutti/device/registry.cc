@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
+#include "tutti/device/cpu/cpu.h"
 #include "tutti/device/device.h"
 #include "tutti/device/null/null.h"
 #include "tutti/device/reference/reference.h"
@@ -16,6 +17,7 @@ struct Row {
   std::unique_ptr<Device> (*make)();  // throws DeviceError with the reason when it cannot be had
 };
 const Row rows[] = {
+    {"cpu", "host", make_cpu_device},
     {"reference", "host", make_reference_device},
     {"null", "none", make_null_device},
 };

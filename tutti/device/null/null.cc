@@ -1,6 +1,7 @@
 #include "tutti/device/null/null.h"
 
 #include <cstring>
+#include <limits>
 
 #include "tutti/device/host.h"
 #include "tutti/device/plan.h"
@@ -11,7 +12,13 @@ namespace {
 
 class NullProgram : public Program {
  public:
-  explicit NullProgram(const Graph& graph) : Program(graph) { stats_.peak_memory_bytes = plan_memory(graph).arena_bytes; }
+  explicit NullProgram(const Graph& graph) : Program(graph) {
+    auto steps = one_step_a_node(graph);
+    for (const Step& step : steps)
+      if (__builtin_add_overflow(stats_.kernels, step.launches, &stats_.kernels)) stats_.kernels = std::numeric_limits<int64_t>::max();
+    stats_.peak_memory_bytes = plan_memory(graph, steps).arena_bytes;
+  }
+  std::unique_ptr<Program> context() const override { return std::make_unique<NullProgram>(*this); }
 
   void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override {
     check_arguments(inputs, outputs);

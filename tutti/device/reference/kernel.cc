@@ -24,4 +24,15 @@ const KernelRow* find_kernel(Op op) {
   return table[static_cast<size_t>(op)];
 }
 
+void make_kernel(const Graph& graph, Step& step) {
+  const Node& node = graph.nodes()[static_cast<size_t>(step.nodes[0])];
+  step.kernel = find_kernel(node.op)->make(graph, node);
+}
+
+std::vector<Step> make_steps(const Graph& graph) {
+  std::vector<Step> steps = one_step_a_node(graph);
+  for (Step& step : steps) make_kernel(graph, step);
+  return steps;
+}
+
 }  // namespace tutti::reference

@@ -1,0 +1,64 @@
+// How the cpu device chooses its kernels. Candidates stand in an ordered list, the last one the reference kernels; each in turn looks at
+// every node that no step has taken yet, and takes a group of nodes around it or says why not. A faster kernel is a file and a row.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tutti/device/step.h"
+
+namespace tutti::cpu {
+
+// What a candidate may ask about the graph while steps are chosen.
+class Selection {
+ public:
+  Selection(const Graph& graph, int threads);
+
+  const Graph& graph() const { return graph_; }
+  int threads() const { return threads_; }  // that a kernel of this program may use
+  const Node& node(int32_t index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
+  const Type& type(ValueId id) const { return graph_.type(id); }
+
+  // Not yet part of a step.
+  bool is_free(int32_t node) const { return !taken_[static_cast<size_t>(node)]; }
+  // The node that makes a value, if it is free, has this op, and the value is read by one node only (and is no output): -1 otherwise.
+  int32_t private_producer(ValueId id, Op op) const;
+  // The one node that reads a value, if it is free and the value is no output: -1 otherwise.
+  int32_t single_user(ValueId id) const;
+  // How many nodes and outputs read a value.
+  int users(ValueId id) const { return users_[static_cast<size_t>(id)]; }
+  // A weight's or constant's value, through reshapes of it; nothing for what is only known at run time.
+  std::optional<Tensor> known(ValueId id) const;
+  // The number that every element of the value is, if it is a constant of one element or broadcast from one.
+  std::optional<double> number(ValueId id) const;
+
+  void take(const Step& step);
+
+ private:
+  const Graph& graph_;
+  int threads_;
+  std::vector<bool> taken_;         // per node
+  std::vector<int> users_;          // per value
+  std::vector<int32_t> only_user_;  // per value; the last one seen
+};
+
+struct Candidate {
+  std::string_view name;
+  // A step with its kernel around this node; or nothing, and in `reason` why, when the op is one of the candidate's.
+  std::optional<Step> (*match)(const Selection& selection, int32_t node, std::string& reason);
+};
+
+// In the order in which they are asked.
+std::span<const Candidate> candidates();
+
+struct Refusal {
+  int32_t node;
+  std::string_view candidate;
+  std::string reason;
+};
+
+// Steps for every node but leaves and views, in the order they run.
+std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals = nullptr);
+
+}  // namespace tutti::cpu

@@ -1,0 +1,10 @@
+// The default device: fused kernels chosen from an ordered list, the last one the reference.
+#pragma once
+
+#include "tutti/device/device.h"
+
+namespace tutti {
+
+std::unique_ptr<Device> make_cpu_device();
+
+}  // namespace tutti

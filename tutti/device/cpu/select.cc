@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "tutti/device/cpu/candidate.h"
+#include "tutti/device/reference/kernel.h"
+#include "tutti/device/scan.h"
+
+namespace tutti::cpu {
+
+namespace {
+
+size_t at(ValueId id) { return static_cast<size_t>(id); }
+
+std::optional<Step> scan(const Selection& selection, int32_t index, std::string&) {
+  const Node& node = selection.node(index);
+  if (node.op != Op::scan) return {};
+  Step step = step_of(selection.graph(), index, "scan");
+  std::vector<Step> body = select_steps(*node.body, 1);
+  step.kernel = make_scan(node, std::move(body));
+  return step;
+}
+
+std::optional<Step> reference_kernel(const Selection& selection, int32_t index, std::string&) {
+  Step step = step_of(selection.graph(), index, "reference");
+  reference::make_kernel(selection.graph(), step);
+  return step;
+}
+
+constexpr Candidate list[] = {
+    {"scan", scan},
+    {"reference", reference_kernel},
+};
+
+bool is_leaf(Op op) { return op == Op::parameter || op == Op::constant; }
+
+}  // namespace
+
+std::span<const Candidate> candidates() { return list; }
+
+Selection::Selection(const Graph& graph, int threads)
+    : graph_(graph), threads_(threads), taken_(graph.nodes().size()), users_(graph.value_count()), only_user_(graph.value_count(), -1) {
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (ValueId id : graph.nodes()[n].operands) {
+      ++users_[at(id)];
+      only_user_[at(id)] = static_cast<int32_t>(n);
+    }
+  for (const auto& output : graph.outputs()) ++users_[at(output.value)], only_user_[at(output.value)] = -1;
+  for (const auto& update : graph.updates()) ++users_[at(update.next)], only_user_[at(update.next)] = -1;
+}
+
+int32_t Selection::private_producer(ValueId id, Op op) const {
+  int32_t producer = graph_.producer(id);
+  return users(id) == 1 && only_user_[at(id)] >= 0 && is_free(producer) && node(producer).op == op ? producer : -1;
+}
+
+int32_t Selection::single_user(ValueId id) const {
+  int32_t user = only_user_[at(id)];
+  return users(id) == 1 && user >= 0 && is_free(user) ? user : -1;
+}
+
+std::optional<Tensor> Selection::known(ValueId id) const {
+  const Node& source = node(graph_.producer(id));
+  if (source.op == Op::reshape) {
+    auto inner = known(source.operands[0]);
+    return inner ? inner->reshaped(type(id).shape) : inner;
+  }
+  bool weight = source.op == Op::parameter && role(source) == Graph::Role::weight;
+  if (source.op != Op::constant && !weight) return {};
+  return source.literal;
+}
+
+std::optional<double> Selection::number(ValueId id) const {
+  const Node& source = node(graph_.producer(id));
+  if (source.op == Op::broadcast_in_dim || source.op == Op::reshape) return number(source.operands[0]);
+  if (source.op != Op::constant || type(id).shape.elements() != 1) return {};
+  return dispatch(type(id).dtype, [&](auto zero) { return static_cast<double>(source.literal.as<decltype(zero)>()[0]); });
+}
+
+void Selection::take(const Step& step) {
+  for (int32_t node : step.nodes) taken_[static_cast<size_t>(node)] = true;
+}
+
+std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals) {
+  Selection selection(graph, threads);
+  std::vector<Step> steps;
+  for (const Candidate& candidate : candidates())
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      auto index = static_cast<int32_t>(n);
+      const Node& node = graph.nodes()[n];
+      if (is_leaf(node.op) || !selection.is_free(index) || is_view(graph, node)) continue;
+      std::string reason;
+      if (auto step = candidate.match(selection, index, reason)) {
+        selection.take(*step);
+        steps.push_back(std::move(*step));
+      } else if (refusals != nullptr && !reason.empty()) {
+        refusals->push_back({index, candidate.name, std::move(reason)});
+      }
+    }
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.nodes.back() < b.nodes.back(); });
+  return steps;
+}
+
+}  // namespace tutti::cpu

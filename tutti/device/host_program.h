@@ -1,0 +1,33 @@
+// A program of the devices that compute in host memory: a sequence of steps, its weights, and one frame.
+#pragma once
+
+#include "tutti/device/device.h"
+#include "tutti/device/sequence.h"
+
+namespace tutti {
+
+class HostProgram : public Program {
+ public:
+  // Throws OutOfMemory before allocating, InvalidArgument for a weight without a value. `graph` is what the steps were made of; `device` is
+  // named in messages.
+  HostProgram(const Graph& graph, std::vector<Step> steps, std::string_view device);
+
+  void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override;
+  std::unique_ptr<Program> context() const override;
+
+ private:
+  struct Code;
+  struct State {
+    ValueId value;
+    Tensor tensor;
+  };
+  HostProgram(const Program& types, std::shared_ptr<const Code> code);
+  void make_frame();
+  bool is_input(std::span<Buffer* const> inputs, Buffer& output) const;
+
+  std::shared_ptr<const Code> code_;
+  std::vector<State> states_;  // this program's own
+  Tensor frame_, staging_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+// A kernel: made once at compile time, when types and attributes are known; run on pointers. It keeps nothing between runs but what it was
+// made from, so that several threads may run it at once, each with memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+struct Pointers {
+  const std::byte* const* operands;
+  std::byte* const* results;
+  std::byte* workspace;
+};
+
+struct Kernel {
+  std::function<void(const Pointers&)> run;
+  int64_t workspace = 0;  // bytes
+};
+
+inline const Type& operand_type(const Graph& graph, const Node& node, size_t i) { return graph.type(node.operands[i]); }
+inline const Type& result_type(const Graph& graph, const Node& node, size_t i = 0) { return graph.type(node.results[i]); }
+
+}  // namespace tutti

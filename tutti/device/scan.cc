@@ -1,0 +1,92 @@
+#include "tutti/device/scan.h"
+
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include "tutti/device/sequence.h"
+
+namespace tutti {
+
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + Plan::alignment - 1) / Plan::alignment * Plan::alignment; }
+
+class Scan {
+ public:
+  Scan(const Node& node, std::vector<Step> steps) : body_(std::make_shared<const Sequence>(*node.body, std::move(steps))) {
+    const Graph& body = *node.body;
+    carries_ = static_cast<size_t>(node.attributes.integer("carries"));
+    slices_ = static_cast<size_t>(node.attributes.integer("slices"));
+    length_ = node.attributes.integer("length");
+    reverse_ = node.attributes.integer("reverse") != 0;
+    for (const Node* parameter : body.parameters(Graph::Role::input))
+      inputs_.push_back({parameter->results[0], body.type(parameter->results[0]).bytes()});
+    std::set<ValueId> moved;
+    for (const auto& output : body.outputs()) {
+      ValueId root = body_->root(output.value);
+      bool whole = body.type(root).bytes() == body.type(output.value).bytes();
+      bool direct = whole && body_->computed(root) && moved.insert(root).second;
+      outputs_.push_back({direct ? root : output.value, body.type(output.value).bytes(), direct});
+    }
+    workspace_ = aligned(body_->frame_bytes());
+    for (size_t i = 0; i < carries_; ++i) {
+      outputs_[i].spare = workspace_;
+      workspace_ += aligned(outputs_[i].bytes);
+    }
+  }
+
+  int64_t workspace() const { return workspace_; }
+
+  void operator()(const Pointers& p) const {
+    std::byte* frame = p.workspace;
+    body_->place(frame);
+    for (size_t i = carries_ + slices_; i < inputs_.size(); ++i) body_->bind(frame, inputs_[i].value, p.operands[i]);
+    if (length_ == 0)
+      for (size_t i = 0; i < carries_; ++i) copy(p.results[i], p.operands[i], outputs_[i].bytes);
+    for (int64_t step = 0; step < length_; ++step) {
+      int64_t at = reverse_ ? length_ - 1 - step : step;
+      for (size_t i = 0; i < carries_; ++i) body_->bind(frame, inputs_[i].value, step == 0 ? p.operands[i] : next_carry(p, i, step - 1));
+      for (size_t i = carries_; i < carries_ + slices_; ++i) body_->bind(frame, inputs_[i].value, p.operands[i] + at * inputs_[i].bytes);
+      auto place = [&](size_t i) { return i < carries_ ? next_carry(p, i, step) : p.results[i] + at * outputs_[i].bytes; };
+      for (size_t i = 0; i < outputs_.size(); ++i)
+        if (outputs_[i].direct) body_->bind(frame, outputs_[i].value, place(i));
+      body_->run(frame);
+      for (size_t i = 0; i < outputs_.size(); ++i)
+        if (!outputs_[i].direct) copy(place(i), body_->value(frame, outputs_[i].value), outputs_[i].bytes);
+    }
+  }
+
+ private:
+  struct Port {
+    ValueId value;
+    int64_t bytes;
+    bool direct = false;  // an output that the body computes where it belongs
+    int64_t spare = 0;
+  };
+
+  // Carries alternate between the result and a spare place, so that a body may hand one carry on as another; the last step writes the
+  // result.
+  std::byte* next_carry(const Pointers& p, size_t i, int64_t step) const {
+    return (length_ - 1 - step) % 2 == 0 ? p.results[i] : p.workspace + outputs_[i].spare;
+  }
+  static void copy(std::byte* to, const std::byte* from, int64_t bytes) {
+    if (bytes != 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+
+  std::shared_ptr<const Sequence> body_;  // shared: std::function copies what it holds
+  size_t carries_, slices_;
+  int64_t length_, workspace_ = 0;
+  bool reverse_;
+  std::vector<Port> inputs_, outputs_;
+};
+
+}  // namespace
+
+Kernel make_scan(const Node& node, std::vector<Step> body) {
+  Scan scan(node, std::move(body));
+  int64_t workspace = scan.workspace();
+  return {std::move(scan), workspace};
+}
+
+}  // namespace tutti

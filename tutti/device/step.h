@@ -1,0 +1,29 @@
+// A step of a program: one or more nodes of a graph that one kernel computes. Values between the nodes of a step have no memory.
+#pragma once
+
+#include <string>
+
+#include "tutti/device/kernel.h"
+
+namespace tutti {
+
+struct Step {
+  std::string name;            // of the kernel, for people
+  std::vector<int32_t> nodes;  // what it computes, in the graph's order; it runs where the last one stands
+  std::vector<ValueId> operands, results;
+  Kernel kernel = {};
+  // Result 0 may lie in the bytes of an operand of the same type that nobody reads later.
+  bool in_place = false;
+  int64_t launches = 1;  // kernels a run, those of a loop's body counted each time
+};
+
+// Whether the node's result is its first operand's bytes under another type. Such nodes need no step.
+bool is_view(const Graph& graph, const Node& node);
+
+// The node alone as a step, without its kernel.
+Step step_of(const Graph& graph, int32_t node, std::string name);
+
+// Every node but leaves and views as a step of its own, without kernels.
+std::vector<Step> one_step_a_node(const Graph& graph);
+
+}  // namespace tutti
