@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-// When the bytes of a value are needed, found without the plan: from the node that makes them to the last that reads them or a view.
+// When the bytes of a value are needed, found without the plan: from the node that makes them to the last that reads them, through a view
+// or not.
 struct Life {
   int64_t offset, bytes;
   size_t first, last;
@@ -24,7 +25,8 @@ std::vector<Life> lives(const Graph& graph, const Plan& plan) {
     Life life{plan.offset[v], graph.type(id).bytes(), static_cast<size_t>(graph.producer(id)), static_cast<size_t>(graph.producer(id))};
     auto shares = [&](ValueId other) { return plan.root[static_cast<size_t>(other)] == plan.root[v]; };
     for (size_t n = 0; n < graph.nodes().size(); ++n)
-      if (std::any_of(graph.nodes()[n].operands.begin(), graph.nodes()[n].operands.end(), shares)) life.last = std::max(life.last, n);
+      if (const Node& node = graph.nodes()[n]; !is_view(graph, node) && std::any_of(node.operands.begin(), node.operands.end(), shares))
+        life.last = std::max(life.last, n);
     for (const auto& output : graph.outputs())
       if (shares(output.value)) life.last = graph.nodes().size();
     for (const auto& update : graph.updates())

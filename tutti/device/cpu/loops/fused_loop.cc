@@ -8,13 +8,11 @@
 #include "tutti/device/cpu/loops/block_space.h"
 #include "tutti/device/cpu/simd/micro_ops.h"
 #include "tutti/device/plan.h"
+#include "tutti/device/reference/kernel.h"
 
 namespace tutti::cpu {
 
 namespace {
-
-using reference::Kernel;
-using reference::Pointers;
 
 constexpr int64_t block_elements = 1024;
 constexpr size_t most_operands = 3, most_outer = 8;

@@ -2,7 +2,7 @@
 // each other stays in L1.
 #pragma once
 
-#include "tutti/device/reference/kernel.h"
+#include "tutti/device/kernel.h"
 
 namespace tutti::cpu {
 
@@ -12,7 +12,7 @@ bool is_fusible(const Node& node);
 // The nodes in topological order; the elementwise ones have results of one shape. Their operands are made by other nodes of the loop, named
 // in `operands`, or constants. Broadcasts repeat operands or constants. `results` are made by elementwise nodes; the last node's may lie on
 // an operand of the same type that is not repeated, if it is the only one.
-reference::Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
+Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                                   std::span<const ValueId> results, int threads);
 
 }  // namespace tutti::cpu

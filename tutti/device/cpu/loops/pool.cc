@@ -114,7 +114,7 @@ struct Pool {
   int64_t batch, image, channels, threads;  // image: elements of the operand for each of the batch
   std::array<PoolAxis, 3> axes;
 
-  void operator()(const reference::Pointers& p) const {
+  void operator()(const Pointers& p) const {
     const int64_t lines = batch * count(0) * count(1);
     const auto team = static_cast<int>(std::min(threads, lines));
     if (team <= 1) return run(p, 0, lines);
@@ -125,7 +125,7 @@ struct Pool {
   int64_t count(size_t axis) const { return static_cast<int64_t>(axes[axis].places.size()); }
 
   // Lines along the last axis with a window.
-  void run(const reference::Pointers& p, int64_t begin, int64_t end) const {
+  void run(const Pointers& p, int64_t begin, int64_t end) const {
     const auto* x = reinterpret_cast<const float*>(p.operands[0]);
     auto* to = reinterpret_cast<float*>(p.results[0]) + begin * count(2) * channels;
     PoolWindow window{{}, {axes[0].step, axes[1].step, axes[2].step}};
@@ -146,10 +146,10 @@ struct Pool {
 }  // namespace
 
 bool can_pool(const Graph& graph, const Node& node) {
-  const Type& type = reference::operand_type(graph, node, 0);
+  const Type& type = operand_type(graph, node, 0);
   const int64_t rank = type.shape.rank();
   if (type.dtype != DType::f32 || rank < 2 || has_window(node, static_cast<size_t>(rank) - 1)) return false;
-  if (type.shape.elements() == 0 || reference::result_type(graph, node).shape.elements() == 0) return false;
+  if (type.shape.elements() == 0 || result_type(graph, node).shape.elements() == 0) return false;
   for (int64_t dilation : node.attributes.ints("base_dilation"))
     if (dilation != 1) return false;
   int64_t first = 0;
@@ -157,8 +157,8 @@ bool can_pool(const Graph& graph, const Node& node) {
   return rank - 1 - first <= 3;
 }
 
-reference::Kernel make_pool(const Graph& graph, const Node& node, int threads) {
-  const Shape &from = reference::operand_type(graph, node, 0).shape, &to = reference::result_type(graph, node).shape;
+Kernel make_pool(const Graph& graph, const Node& node, int threads) {
+  const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
   Pool pool{HWY_DYNAMIC_DISPATCH(find_pool)(reduce_kind(node.attributes.text("kind"))), 1, 1, from[from.rank() - 1], threads, {}};
   // Axes before the first window are one batch; axes behind the last window, one row of channels.
   int64_t first = 0, last = from.rank() - 1;

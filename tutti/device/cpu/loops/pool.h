@@ -1,12 +1,12 @@
 // reduce_window of floats whose last axis the window does not touch (channels last): pooling.
 #pragma once
 
-#include "tutti/device/reference/kernel.h"
+#include "tutti/device/kernel.h"
 
 namespace tutti::cpu {
 
 // Whether make_pool can do the node: floats, at most three axes with a window, the last axis without one, no dilated operand.
 bool can_pool(const Graph& graph, const Node& node);
-reference::Kernel make_pool(const Graph& graph, const Node& node, int threads);
+Kernel make_pool(const Graph& graph, const Node& node, int threads);
 
 }  // namespace tutti::cpu

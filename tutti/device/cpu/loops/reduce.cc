@@ -169,12 +169,12 @@ Reduce reduce_kind(std::string_view kind) {
   return kind == "max" || kind == "or" ? Reduce::max : Reduce::min;
 }
 
-reference::Kernel make_reduction(const Graph& graph, const Node& node, int threads) {
-  std::vector<Stage> stages = stages_of(reference::operand_type(graph, node, 0).shape, node.attributes.ints("dimensions"));
+Kernel make_reduction(const Graph& graph, const Node& node, int threads) {
+  std::vector<Stage> stages = stages_of(operand_type(graph, node, 0).shape, node.attributes.ints("dimensions"));
   // What a stage leaves for the next one lies in the workspace, in two halves that take turns.
   int64_t half = 0;
   for (size_t i = 0; i + 1 < stages.size(); ++i) half = std::max(half, (stages[i].outer * stages[i].inner * 4 + 63) / 64 * 64);
-  return {[stages, half, threads, kind = reduce_kind(node.attributes.text("kind"))](const reference::Pointers& p) {
+  return {[stages, half, threads, kind = reduce_kind(node.attributes.text("kind"))](const Pointers& p) {
             const auto* x = reinterpret_cast<const float*>(p.operands[0]);
             for (size_t i = 0; i < stages.size(); ++i) {
               auto* to = reinterpret_cast<float*>(i + 1 == stages.size() ? p.results[0] : p.workspace + static_cast<int64_t>(i % 2) * half);

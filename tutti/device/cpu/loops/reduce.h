@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "tutti/device/reference/kernel.h"
+#include "tutti/device/kernel.h"
 
 namespace tutti::cpu {
 
@@ -18,6 +18,6 @@ void reduce_rows(Reduce kind, const float* x, int64_t rows, int64_t length, floa
 void reduce_columns(Reduce kind, const float* x, int64_t outer, int64_t length, int64_t columns, float* to, int threads = 1);
 
 // The kernel of a reduce node of floats.
-reference::Kernel make_reduction(const Graph& graph, const Node& node, int threads);
+Kernel make_reduction(const Graph& graph, const Node& node, int threads);
 
 }  // namespace tutti::cpu
