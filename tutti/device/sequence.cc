@@ -1,5 +1,6 @@
 #include "tutti/device/sequence.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tutti {
@@ -31,6 +32,7 @@ Sequence::Sequence(const Graph& graph, std::vector<Step> steps)
 }
 
 void Sequence::place(std::byte* frame) const {
+  std::fill_n(slots(frame), slot_count_, nullptr);
   for (auto [id, offset] : planned_) bind(frame, id, frame + offset);
   for (auto [id, data] : fixed_) bind(frame, id, data);
 }

@@ -26,7 +26,6 @@ class Sequence {
   // Whether the value is computed by a step of its own bytes, so that bind() can move it.
   bool computed(ValueId id) const { return root(id) == id && plan_.offset[static_cast<size_t>(id)] != Plan::outside; }
   void run(std::byte* frame) const;
-  // The first slot of a step's pointers, for who runs steps one by one.
   void run_step(std::byte* frame, size_t step) const;
 
  private:

@@ -22,6 +22,6 @@ struct RowMatch {
 std::optional<RowMatch> match_rows(const Graph& graph, const Node& root);
 
 // Operands as the match lists them, one result.
-reference::Kernel make_rows(const RowMatch& match, int threads);
+Kernel make_rows(const RowMatch& match, int threads);
 
 }  // namespace tutti::cpu
