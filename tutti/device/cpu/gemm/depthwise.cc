@@ -8,20 +8,21 @@
 #include "tutti/device/cpu/gemm/team.h"
 
 namespace tutti::cpu {
-namespace {
-
-struct Range {
-  int64_t first, last;
-};
-
-// The taps of a window at `start` that are inside [0, extent).
-Range taps_inside(int64_t start, int64_t extent, int64_t taps, int64_t dilation) {
-  const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
-  const int64_t last = start >= extent ? 0 : (extent - 1 - start) / dilation + 1;
-  return {std::min(first, taps), std::clamp<int64_t>(last, std::min(first, taps), taps)};
+std::vector<DepthwiseConvolution::Band> DepthwiseConvolution::bands(const ConvolutionShape& shape, size_t axis) {
+  std::vector<Band> bands;
+  const int64_t extent = shape.input[axis], taps = shape.kernel[axis], dilation = shape.dilation[axis];
+  for (int64_t place = 0; place < shape.output()[axis]; ++place) {
+    const int64_t start = place * shape.strides[axis] - shape.low[axis];
+    const int64_t first = std::min(taps, start >= 0 ? 0 : (dilation - 1 - start) / dilation);
+    const int64_t last = std::clamp<int64_t>(start >= extent ? 0 : (extent - 1 - start) / dilation + 1, first, taps);
+    if (!bands.empty() && bands.back().first_tap == first && bands.back().last_tap == last) {
+      bands.back().end = place + 1;
+    } else {
+      bands.push_back({place, place + 1, first, last});
+    }
+  }
+  return bands;
 }
-
-}  // namespace
 
 bool DepthwiseConvolution::handles(const ConvolutionShape& shape) {
   return shape.groups == shape.channels && shape.filters == shape.channels && shape.input[0] == 1 && shape.kernel[0] == 1 &&
@@ -29,7 +30,7 @@ bool DepthwiseConvolution::handles(const ConvolutionShape& shape) {
 }
 
 DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const float* weights)
-    : shape_(shape), kernels_(&depthwise_kernels()) {
+    : shape_(shape), kernel_(&depthwise_kernel()) {
   if (!handles(shape)) fail<InternalError>("cpu", "{} channels in {} groups are not a depthwise convolution", shape.channels, shape.groups);
   // One spatial axis: the pixels are in a row, not in a column.
   if (shape_.input[2] == 1 && shape_.kernel[2] == 1 && shape_.low[2] == 0 && shape_.high[2] == 0) {
@@ -38,20 +39,26 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
   }
   output_ = shape_.output();
   const int64_t taps = shape_.kernel[1] * shape_.kernel[2];
-  padded_channels_ = (shape_.channels + kernels_->lanes - 1) / kernels_->lanes * kernels_->lanes;
+  padded_channels_ = (shape_.channels + kernel_->lanes - 1) / kernel_->lanes * kernel_->lanes;
   weights_ = aligned_floats(taps * padded_channels_);
   for (int64_t tap = 0; tap < taps; ++tap) {
     float* place = weights_.get() + tap * padded_channels_;
     std::copy_n(weights + tap * shape_.channels, shape_.channels, place);
     std::fill(place + shape_.channels, place + padded_channels_, 0.0f);
   }
-  const auto inside = [&](int64_t column) {
-    const Range columns = taps_inside(column * shape_.strides[2] - shape_.low[2], shape_.input[2], shape_.kernel[2], shape_.dilation[2]);
-    return columns.first == 0 && columns.last == shape_.kernel[2];
-  };
-  while (inner_first_ < output_[2] && !inside(inner_first_)) ++inner_first_;
-  inner_last_ = inner_first_;
-  while (inner_last_ < output_[2] && inside(inner_last_)) ++inner_last_;
+  rows_ = bands(shape_, 1);
+  columns_ = bands(shape_, 2);
+  for (const Band& rows : rows_) {
+    for (const Band& columns : columns_) {
+      std::vector<DepthwiseTap>& inside = taps_.emplace_back();
+      for (int64_t i = rows.first_tap; i < rows.last_tap; ++i) {
+        for (int64_t j = columns.first_tap; j < columns.last_tap; ++j) {
+          inside.push_back({(i * shape_.dilation[1] * shape_.input[2] + j * shape_.dilation[2]) * shape_.channels,
+                            (i * shape_.kernel[2] + j) * padded_channels_});
+        }
+      }
+    }
+  }
 }
 
 void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads) const {
@@ -64,42 +71,30 @@ void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int 
 
 // One row of the output, counted through the batch.
 void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const {
-  const int64_t channels = shape_.channels, width = output_[2];
-  const int64_t image = row / output_[1], top = row % output_[1] * shape_.strides[1] - shape_.low[1];
-  const Range rows = taps_inside(top, shape_.input[1], shape_.kernel[1], shape_.dilation[1]);
+  const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
+  size_t band = 0;
+  while (rows_[band].end <= place) ++band;
+  const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
   DepthwiseCall call;
-  call.x_row = shape_.dilation[1] * shape_.input[2] * channels;
-  call.x_column = shape_.dilation[2] * channels;
   call.x_pixel = shape_.strides[2] * channels;
-  call.weights_row = shape_.kernel[2] * padded_channels_;
-  call.weights_column = padded_channels_;
-  call.rows = rows.last - rows.first;
+  call.stride = shape_.strides[2];
+  call.weights = weights_.get();
   call.channels = channels;
   call.epilogue = &epilogue;
-  const float* x_top = x + (image * shape_.input[1] + top + rows.first * shape_.dilation[1]) * shape_.input[2] * channels;
-  for (int64_t column = 0; column < width;) {
-    const int64_t left = column * shape_.strides[2] - shape_.low[2];
-    const bool inner = column >= inner_first_ && column < inner_last_;
-    Range columns{0, shape_.kernel[2]};
-    int64_t pixels = 1;
-    if (inner) {
-      const int64_t ahead = inner_last_ - column;
-      pixels = ahead >= 2 * DepthwiseKernels::kPixels ? DepthwiseKernels::kPixels
-               : ahead > DepthwiseKernels::kPixels    ? (ahead + 1) / 2
-                                                      : ahead;
-    } else {
-      columns = taps_inside(left, shape_.input[2], shape_.kernel[2], shape_.dilation[2]);
-    }
-    call.x = x_top + (left + columns.first * shape_.dilation[2]) * channels;
-    call.weights = weights_.get() + (rows.first * shape_.kernel[2] + columns.first) * padded_channels_;
-    call.columns = columns.last - columns.first;
-    const int64_t place = (row * width + column) * channels;
-    call.residual = epilogue.residual ? epilogue.residual + place : nullptr;
-    call.y = y + place;
-    kernels_->run[pixels](call);
-    column += pixels;
+  const std::vector<DepthwiseTap>* taps = &taps_[band * columns_.size()];
+  for (const Band& columns : columns_) {
+    call.x = x + (top * shape_.input[2] + columns.begin * shape_.strides[2] - shape_.low[2]) * channels;
+    call.taps = taps->data();
+    call.tap_count = static_cast<int64_t>(taps->size());
+    call.columns = shape_.dilation[2] == 1 ? columns.last_tap - columns.first_tap : 0;
+    call.pixels = columns.end - columns.begin;
+    const int64_t offset = (row * output_[2] + columns.begin) * channels;
+    call.residual = epilogue.residual ? epilogue.residual + offset : nullptr;
+    call.y = y + offset;
+    kernel_->run(call);
+    ++taps;
   }
-  if (!epilogue.in_registers()) activate(epilogue, y + row * width * channels, 1, width * channels, 0);
+  if (!epilogue.in_registers()) activate(epilogue, y + row * output_[2] * channels, 1, output_[2] * channels, 0);
 }
 
 }  // namespace tutti::cpu

@@ -4,13 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "tutti/device/cpu/gemm/convolution_shape.h"
-#include "tutti/device/cpu/gemm/epilogue.h"
+#include "tutti/device/cpu/gemm/depthwise_kernel.h"
 
 namespace tutti::cpu {
-
-struct DepthwiseKernels;
 
 class DepthwiseConvolution {
  public:
@@ -23,14 +22,20 @@ class DepthwiseConvolution {
   void run(const float* x, Epilogue epilogue, float* y, int threads) const;
 
  private:
+  // Output rows or columns whose windows have the same taps inside the image.
+  struct Band {
+    int64_t begin, end, first_tap, last_tap;
+  };
+  static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
   void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const;
 
   ConvolutionShape shape_;
   Extents output_;
-  int64_t inner_first_ = 0, inner_last_ = 0;  // columns of the output whose windows are inside the image
+  std::vector<Band> rows_, columns_;
+  std::vector<std::vector<DepthwiseTap>> taps_;  // [band of rows, band of columns]
   int64_t padded_channels_ = 0;
   std::shared_ptr<float[]> weights_;  // [kernel height, kernel width, padded channels]
-  const DepthwiseKernels* kernels_;
+  const DepthwiseKernel* kernel_;
 };
 
 }  // namespace tutti::cpu

@@ -9,7 +9,7 @@ namespace {
 
 // Part of a panel, in floats of depth, that stays in the first-level cache while the rows pass by; and rows of A, in floats, that
 // stay in the second-level cache while the panels pass by.
-constexpr int64_t kDepthBlock = 384;
+constexpr int64_t kDepthBlock = 256;
 constexpr int64_t kRowsBlock = 48 * 1024;
 
 // All rows times one panel, the depth block by block.
