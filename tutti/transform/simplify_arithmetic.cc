@@ -119,23 +119,17 @@ Value lift_broadcasts(Simplifier& to, const Candidate& node) {
   return to.broadcast(result, shape, dimensions);
 }
 
-// op(reshape(a), reshape(b)) = reshape(op(a, b)) when both come from one shape; broadcasts that fit that shape are made there instead.
+// op(reshape(a), reshape(b)) = reshape(op(a, b)) when both come from one shape; numbers fit any.
 Value lift_reshapes(Simplifier& to, const Candidate& node) {
   Value source;
   for (Value operand : node.operands) {
     Value inner = operand_of(operand, Op::reshape);
-    if (is_plain_constant(operand)) return {};
+    if (is_plain_constant(operand) || (!inner && !splat(operand))) return {};
     if (inner && source && !(inner.shape() == source.shape())) return {};
     if (inner) source = inner;
   }
   if (!source) return {};
   const Shape shape = node[0].shape(), inside = source.shape();
-  const bool only_ones = squeezed(shape) == squeezed(inside);
-  for (Value operand : node.operands) {
-    Value stretched = operand_of(operand, Op::broadcast_in_dim);
-    bool fits = stretched && (stretched.shape().elements() == 1 || (only_ones && squeezed(stretched.shape()) == stretched.shape()));
-    if (made_by(operand).op != Op::reshape && !fits) return {};
-  }
   std::vector<Value> operands;
   for (Value operand : node.operands) operands.push_back(to.reshape(operand, inside));
   Value result = to.make(node.op, operands, node.attributes);
