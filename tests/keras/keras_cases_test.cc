@@ -152,7 +152,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "keras_cases: there is no %s; ./x test makes it\n", root.c_str());
     return 1;
   }
-  tutti::register_cases(root, "reference");
+  for (const char* device : {"reference", "cpu"}) tutti::register_cases(root, device);
   int result = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 0) return result;
   std::fprintf(stderr, "keras_cases: no case matches the filter; ./x test makes them in %s\n", root.c_str());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,9 @@ class Selection {
   // The one node that reads a value, if it is free and the value is no output: -1 otherwise.
   int32_t single_user(ValueId id) const;
   // How many nodes and outputs read a value.
-  int users(ValueId id) const { return users_[static_cast<size_t>(id)]; }
+  int users(ValueId id) const { return static_cast<int>(readers(id).size()); }
+  // The nodes that read a value, ascending, one twice if it reads it twice; -1 for an output or update.
+  std::span<const int32_t> readers(ValueId id) const { return readers_[static_cast<size_t>(id)]; }
   // A weight's or constant's value, through reshapes of it; nothing for what is only known at run time.
   std::optional<Tensor> known(ValueId id) const;
   // The number that every element of the value is, if it is a constant of one element or broadcast from one.
@@ -38,9 +41,8 @@ class Selection {
  private:
   const Graph& graph_;
   int threads_;
-  std::vector<bool> taken_;         // per node
-  std::vector<int> users_;          // per value
-  std::vector<int32_t> only_user_;  // per value; the last one seen
+  std::vector<bool> taken_;                    // per node
+  std::vector<std::vector<int32_t>> readers_;  // per value
 };
 
 struct Candidate {

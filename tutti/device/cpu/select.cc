@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/candidate.h"
+#include "tutti/device/cpu/loops/candidates.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
 
@@ -26,9 +27,29 @@ std::optional<Step> reference_kernel(const Selection& selection, int32_t index, 
 }
 
 constexpr Candidate list[] = {
-    {"scan", scan},
-    {"reference", reference_kernel},
+    {"scan", scan},       {"rows", match_row_kernel},      {"pool", match_pool}, {"reduce", match_reduction},
+    {"loop", match_loop}, {"reference", reference_kernel},
 };
+
+// Without steps whose results nobody reads: broadcasts that every reader looks through.
+std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
+  std::vector<bool> needed(graph.value_count());
+  for (const auto& output : graph.outputs()) needed[at(output.value)] = true;
+  for (const auto& update : graph.updates()) needed[at(update.next)] = true;
+  std::vector<Step> kept;
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    if (is_view(graph, node) && needed[at(node.results[0])]) needed[at(node.operands[0])] = true;
+    if (steps.empty() || steps.back().nodes.back() != static_cast<int32_t>(n)) continue;
+    Step step = std::move(steps.back());
+    steps.pop_back();
+    if (std::none_of(step.results.begin(), step.results.end(), [&](ValueId id) { return needed[at(id)]; })) continue;
+    for (ValueId id : step.operands) needed[at(id)] = true;
+    kept.push_back(std::move(step));
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
 
 bool is_leaf(Op op) { return op == Op::parameter || op == Op::constant; }
 
@@ -37,24 +58,22 @@ bool is_leaf(Op op) { return op == Op::parameter || op == Op::constant; }
 std::span<const Candidate> candidates() { return list; }
 
 Selection::Selection(const Graph& graph, int threads)
-    : graph_(graph), threads_(threads), taken_(graph.nodes().size()), users_(graph.value_count()), only_user_(graph.value_count(), -1) {
+    : graph_(graph), threads_(threads), taken_(graph.nodes().size()), readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (ValueId id : graph.nodes()[n].operands) {
-      ++users_[at(id)];
-      only_user_[at(id)] = static_cast<int32_t>(n);
-    }
-  for (const auto& output : graph.outputs()) ++users_[at(output.value)], only_user_[at(output.value)] = -1;
-  for (const auto& update : graph.updates()) ++users_[at(update.next)], only_user_[at(update.next)] = -1;
+    for (ValueId id : graph.nodes()[n].operands) readers_[at(id)].push_back(static_cast<int32_t>(n));
+  for (const auto& output : graph.outputs()) readers_[at(output.value)].push_back(-1);
+  for (const auto& update : graph.updates()) readers_[at(update.next)].push_back(-1);
 }
 
 int32_t Selection::private_producer(ValueId id, Op op) const {
   int32_t producer = graph_.producer(id);
-  return users(id) == 1 && only_user_[at(id)] >= 0 && is_free(producer) && node(producer).op == op ? producer : -1;
+  return users(id) == 1 && readers(id)[0] >= 0 && is_free(producer) && node(producer).op == op ? producer : -1;
 }
 
 int32_t Selection::single_user(ValueId id) const {
-  int32_t user = only_user_[at(id)];
-  return users(id) == 1 && user >= 0 && is_free(user) ? user : -1;
+  if (users(id) != 1) return -1;
+  int32_t user = readers(id)[0];
+  return user >= 0 && is_free(user) ? user : -1;
 }
 
 std::optional<Tensor> Selection::known(ValueId id) const {
@@ -96,7 +115,7 @@ std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refu
       }
     }
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.nodes.back() < b.nodes.back(); });
-  return steps;
+  return without_dead(graph, std::move(steps));
 }
 
 }  // namespace tutti::cpu

@@ -13,6 +13,6 @@ bool is_fusible(const Node& node);
 // in `operands`, or constants. Broadcasts repeat operands or constants. `results` are made by elementwise nodes; the last node's may lie on
 // an operand of the same type that is not repeated, if it is the only one.
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
-                                  std::span<const ValueId> results, int threads);
+                       std::span<const ValueId> results, int threads);
 
 }  // namespace tutti::cpu

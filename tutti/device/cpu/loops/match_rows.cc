@@ -269,8 +269,7 @@ Kernel make_rows(const RowMatch& match, int threads) {
   const auto rows = match.rows, length = match.length;
   if (match.kind == Kind::softmax || match.kind == Kind::log_softmax) {
     const auto run = match.kind == Kind::softmax ? softmax : log_softmax;
-    return {[=](const Pointers& p) { run(floats(p.operands[0]), rows, length, reinterpret_cast<float*>(p.results[0]), team); },
-            0};
+    return {[=](const Pointers& p) { run(floats(p.operands[0]), rows, length, reinterpret_cast<float*>(p.results[0]), team); }, 0};
   }
   Normalization how{.scale = nullptr, .offset = nullptr, .epsilon = match.epsilon, .centered = match.kind == Kind::layer_norm};
   return {[=, has_scale = match.has_scale, has_offset = match.has_offset](const Pointers& p) {

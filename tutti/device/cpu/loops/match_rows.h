@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tutti/device/reference/kernel.h"
+#include "tutti/device/kernel.h"
 
 namespace tutti::cpu {
 

@@ -1,0 +1,105 @@
+// Which steps the cpu device makes of a graph.
+#include <gtest/gtest.h>
+
+#include "tests/device/run_graph.h"
+#include "tutti/device/cpu/candidate.h"
+#include "tutti/graph/compose.h"
+
+namespace tutti::cpu {
+namespace {
+
+std::vector<std::string> step_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Step& step : select_steps(graph, 1)) names.push_back(step.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+void expect_same_as_reference(const Graph& graph) {
+  std::vector<Tensor> inputs;
+  for (const Node* node : graph.parameters(Graph::Role::input)) {
+    Tensor& tensor = inputs.emplace_back(graph.type(node->results[0]));
+    for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i % 13) / 4 - 1.5f;
+  }
+  auto want = Runner(graph, "reference")(inputs), got = Runner(graph, "cpu")(inputs);
+  for (size_t k = 0; k < want.size(); ++k)
+    for (size_t i = 0; i < want[k].as<float>().size(); ++i)
+      EXPECT_NEAR(got[k].as<float>()[i], want[k].as<float>()[i], 1e-5) << k << " " << i;
+}
+
+TEST(cpu_select, elementwise_nodes_become_one_loop_and_broadcasts_vanish) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}}), bias = graph.input("b", {DType::f32, {8}}), y = graph.input("y", {DType::f32, {4, 8}});
+  graph.output("z", maximum(x + bias + y, 0.0) * 0.5);
+  EXPECT_EQ(step_names(graph), Names{"loop"});
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, paths_that_meet_again_are_one_loop) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}});
+  Value y = x + 1.0, square = y * y;
+  graph.output("z", tanh(y) * logistic(square) + square);
+  EXPECT_EQ(step_names(graph), Names{"loop"});
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, a_value_with_readers_in_two_loops_is_made_once) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}});
+  Value shared = exponential(x * 0.5);
+  graph.output("a", shared + 1.0);
+  graph.output("b", tanh(shared));
+  EXPECT_EQ(step_names(graph), (Names{"loop", "loop", "loop"}));
+  EXPECT_EQ(select_steps(graph, 1)[0].results, std::vector<ValueId>{shared.id()});
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, a_broadcast_that_two_loops_look_through_is_not_made) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}}), bias = broadcast_to(graph.input("b", {DType::f32, {8}}), x.shape());
+  graph.output("a", x + bias);
+  graph.output("b", x * bias);
+  EXPECT_EQ(step_names(graph), (Names{"loop", "loop"}));
+  expect_same_as_reference(graph);
+  graph.output("c", bias);
+  EXPECT_EQ(step_names(graph).size(), 3u);
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, loops_of_different_shapes_stay_apart) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}});
+  graph.output("z", tanh(exponential(x)) + tanh(sum(x, {0}) + 1.0));
+  EXPECT_EQ(step_names(graph), (Names{"reduce", "loop", "loop"}));
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, softmax_is_one_step_unless_others_read_what_is_on_its_way) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}});
+  Value powers = exponential(x - reduce(x, "max", {1}, true));
+  graph.output("y", powers / sum(powers, {1}, true));
+  EXPECT_EQ(step_names(graph), Names{"softmax"});
+  expect_same_as_reference(graph);
+  graph.output("powers", powers);
+  EXPECT_EQ(step_names(graph), (Names{"reduce", "loop", "reduce", "loop"}));
+  std::vector<Refusal> refusals;
+  select_steps(graph, 1, &refusals);
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].reason, "something else reads what exponential gives on the way");
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, a_transposed_square_operand_is_not_overwritten) {
+  Graph graph;
+  Value x = exponential(graph.input("x", {DType::f32, {64, 64}}));
+  Value turned = broadcast_in_dim(x, {64, 64}, {1, 0});
+  graph.output("y", x - turned);
+  for (const Step& step : select_steps(graph, 1)) EXPECT_EQ(step.in_place, step.results[0] == x.id());
+  expect_same_as_reference(graph);
+}
+
+}  // namespace
+}  // namespace tutti::cpu

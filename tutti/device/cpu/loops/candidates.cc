@@ -1,0 +1,173 @@
+#include "tutti/device/cpu/loops/candidates.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tutti/device/cpu/loops/fused_loop.h"
+#include "tutti/device/cpu/loops/match_rows.h"
+#include "tutti/device/cpu/loops/pool.h"
+#include "tutti/device/cpu/loops/reduce.h"
+
+namespace tutti::cpu {
+
+namespace {
+
+// Operations below which a second thread costs more than it brings.
+constexpr int64_t worth_a_team = 1 << 16;
+
+int team_for(const Selection& selection, int64_t operations) { return operations < worth_a_team ? 1 : selection.threads(); }
+
+int32_t index_of(const Graph& graph, const Node* node) { return static_cast<int32_t>(node - graph.nodes().data()); }
+
+// Whether only nodes of the group read the value.
+bool is_private(const Selection& selection, ValueId id, const std::set<int32_t>& group) {
+  auto readers = selection.readers(id);
+  return std::all_of(readers.begin(), readers.end(), [&](int32_t reader) { return group.contains(reader); });
+}
+
+}  // namespace
+
+std::optional<Step> match_row_kernel(const Selection& selection, int32_t index, std::string& reason) {
+  const Graph& graph = selection.graph();
+  auto match = match_rows(graph, selection.node(index));
+  if (!match) return {};
+  std::set<int32_t> group;
+  for (const Node* node : match->nodes) group.insert(index_of(graph, node));
+  Step step{.name = "", .nodes = {}, .operands = match->operands, .results = selection.node(index).results};
+  for (int32_t inside : group) {
+    const Node& node = selection.node(inside);
+    if (is_view(graph, node)) continue;
+    if (inside == index || (is_private(selection, node.results[0], group) && selection.is_free(inside))) {
+      step.nodes.push_back(inside);
+    } else if (node.op != Op::broadcast_in_dim) {
+      reason = "something else reads what " + std::string(name(node.op)) + " gives on the way";
+      return {};
+    }
+  }
+  constexpr const char* names[] = {"softmax", "log softmax", "layer norm", "rms norm"};
+  step.name = names[static_cast<size_t>(match->kind)];
+  step.kernel = make_rows(*match, team_for(selection, 8 * match->rows * match->length));
+  step.in_place = true;
+  return step;
+}
+
+std::optional<Step> match_pool(const Selection& selection, int32_t index, std::string& reason) {
+  const Node& node = selection.node(index);
+  if (node.op != Op::reduce_window) return {};
+  if (!can_pool(selection.graph(), node)) {
+    reason = "no window over one to three axes before the channels of f32";
+    return {};
+  }
+  int64_t operations = selection.type(node.results[0]).shape.elements();
+  for (int64_t size : node.attributes.ints("window")) operations *= size;
+  Step step = step_of(selection.graph(), index, "pool");
+  step.kernel = make_pool(selection.graph(), node, team_for(selection, operations));
+  return step;
+}
+
+std::optional<Step> match_reduction(const Selection& selection, int32_t index, std::string& reason) {
+  const Node& node = selection.node(index);
+  if (node.op != Op::reduce) return {};
+  if (selection.type(node.operands[0]).dtype != DType::f32) {
+    reason = "not of f32";
+    return {};
+  }
+  Step step = step_of(selection.graph(), index, "reduce");
+  step.kernel = make_reduction(selection.graph(), node, team_for(selection, selection.type(node.operands[0]).shape.elements()));
+  return step;
+}
+
+namespace {
+
+// Finds the nodes of a loop.
+class LoopGroup {
+ public:
+  LoopGroup(const Selection& selection, int32_t seed) : selection_(selection), shape_(shape_of(seed)) {
+    // From the end backwards: a node joins when everything that reads it has.
+    std::set<int32_t> waiting = {end_of(seed)};
+    while (!waiting.empty()) {
+      int32_t next = *waiting.rbegin();
+      waiting.erase(next);
+      nodes_.insert(next);
+      for (ValueId id : selection_.node(next).operands) {
+        int32_t producer = selection_.graph().producer(id);
+        if (joins(producer) && is_private(selection_, id, nodes_)) waiting.insert(producer);
+      }
+    }
+  }
+
+  const std::set<int32_t>& nodes() const { return nodes_; }
+  const Shape& shape() const { return shape_; }
+
+ private:
+  const Shape& shape_of(int32_t node) const { return selection_.type(selection_.node(node).results[0]).shape; }
+
+  bool joins(int32_t node) const {
+    const Node& n = selection_.node(node);
+    return selection_.is_free(node) && is_fusible(n) && n.op != Op::broadcast_in_dim && !is_view(selection_.graph(), n) &&
+           shape_of(node) == shape_;
+  }
+
+  // The node at which all that is made of this node's result comes together, as far as that could be one loop.
+  int32_t end_of(int32_t node) {
+    auto known = ends_.find(node);
+    if (known != ends_.end()) return known->second;
+    int32_t end = -1;
+    for (int32_t reader : selection_.readers(selection_.node(node).results[0])) {
+      int32_t other = reader >= 0 && joins(reader) ? end_of(reader) : -1;
+      if (other < 0 || (end >= 0 && other != end)) return ends_[node] = node;
+      end = other;
+    }
+    return ends_[node] = end < 0 ? node : end;
+  }
+
+  const Selection& selection_;
+  const Shape& shape_;
+  std::set<int32_t> nodes_;
+  std::map<int32_t, int32_t> ends_;
+};
+
+}  // namespace
+
+std::optional<Step> match_loop(const Selection& selection, int32_t index, std::string&) {
+  const Graph& graph = selection.graph();
+  if (!is_fusible(selection.node(index)) || selection.node(index).op == Op::broadcast_in_dim) return {};
+  LoopGroup group(selection, index);
+  const std::set<int32_t>& inside = group.nodes();
+  Step step{.name = "loop", .nodes = {}, .operands = {}, .results = selection.node(*inside.rbegin()).results};
+  step.in_place = true;
+  // Broadcasts are looked through; what they repeat is read where it lies.
+  std::set<int32_t> seen = inside;
+  std::set<ValueId> operands;
+  std::vector<ValueId> read;
+  for (int32_t node : inside) read.insert(read.end(), selection.node(node).operands.begin(), selection.node(node).operands.end());
+  while (!read.empty()) {
+    ValueId id = read.back();
+    read.pop_back();
+    const int32_t producer = graph.producer(id);
+    const Node& source = selection.node(producer);
+    if (inside.contains(producer)) continue;
+    if (source.op == Op::broadcast_in_dim) {
+      seen.insert(producer);
+      read.push_back(source.operands[0]);
+      // A broadcast of the same shape can only have permuted axes.
+      if (selection.type(source.operands[0]) == selection.type(step.results[0])) step.in_place = false;
+    } else if (source.op != Op::constant || selection.type(id).shape.elements() != 1) {
+      operands.insert(id);
+    }
+  }
+  step.operands.assign(operands.begin(), operands.end());
+  std::vector<const Node*> nodes;
+  for (int32_t node : seen) {
+    nodes.push_back(&selection.node(node));
+    if (!is_view(graph, selection.node(node)) &&
+        (inside.contains(node) || (selection.is_free(node) && is_private(selection, selection.node(node).results[0], inside))))
+      step.nodes.push_back(node);
+  }
+  const int64_t operations = group.shape().elements() * static_cast<int64_t>(inside.size());
+  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, team_for(selection, operations));
+  return step;
+}
+
+}  // namespace tutti::cpu
