@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "tests/device/run_graph.h"
@@ -169,6 +170,55 @@ TEST(cpu_fused_loop, constants_on_either_side) {
                                power(full_like(x, 2), x)};
   for (Value value : values) graph.output("y", value);
   expect_as_reference(graph, 2e-6);
+}
+
+TEST(cpu_fused_loop, composites_of_every_operand_order) {
+  for (int64_t count : {5, 8, 1500}) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, {3, count}}), row = graph.input("r", {DType::f32, {count}});
+    Value column = graph.input("c", {DType::f32, {3, 1}}), one = graph.input("o", {DType::f32, {1, 1}});
+    std::vector<Value> all = {x};
+    for (Value small : {row, column, one}) all.push_back(broadcast_to(small, x.shape()));
+    for (Value a : all) {
+      for (Value b : all) {
+        graph.output("y", maximum(x + a + b, 0.0));
+        for (Value c : all) {
+          graph.output("y", a * b + c);
+          graph.output("y", maximum(c + a * b, 0.0));
+        }
+      }
+    }
+    graph.output("y", x * logistic(x));
+    graph.output("y", logistic(x) * x);
+    graph.output("y", x * 0.5 * (erf(x * (1 / std::sqrt(2.0))) + 1));
+    graph.output("y", x * 0.5 * (erf(x * 0.7) + 1));  // nearly one
+    graph.output("y", x * (clamp(x + 3, 0, 6) / 6));
+    graph.output("y", select(compare(x, 0, Direction::GE), x, x * 0.3));
+    graph.output("y", select(compare(x, 0, Direction::LT), x, x * 0.3));
+    Value product = x * row;
+    graph.output("y", product + column);
+    graph.output("y", product);  // read twice
+    expect_as_reference(graph);
+  }
+}
+
+TEST(cpu_fused_loop, composites_keep_nan_and_infinity) {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::function<Value(Value)>> functions = {[](Value x) { return x * logistic(x); },
+                                                              [](Value x) { return x * (clamp(x + 3, 0, 6) / 6); },
+                                                              [](Value x) { return x * 0.5 * (erf(x * (1 / std::sqrt(2.0))) + 1); },
+                                                              [](Value x) { return select(compare(x, 0, Direction::GE), x, x * 0.3); },
+                                                              [](Value x) { return maximum(x * 2.0 + 1.0, 0.0); },
+                                                              [](Value x) { return maximum(x + x, 0.0); }};
+  for (size_t k = 0; k < functions.size(); ++k) {
+    Graph graph;
+    graph.output("y", functions[k](graph.input("x", {DType::f32, {5}})));
+    std::vector<Tensor> inputs = {f32({5}, {none, infinity, -infinity, 0.0f, 2.0f})};
+    auto want = floats(Runner(graph, "reference")(inputs)[0]), got = floats(run_fused(graph, inputs, 1)[0]);
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE((std::isnan(want[i]) && std::isnan(got[i])) || want[i] == got[i] || std::fabs(want[i] - got[i]) < 1e-6f)
+          << k << " " << i << " " << want[i] << " " << got[i];
+  }
 }
 
 TEST(cpu_fused_loop, nan_and_infinity_stay) {

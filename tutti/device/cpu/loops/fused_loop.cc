@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/loops/block_space.h"
+#include "tutti/device/cpu/loops/composites.h"
 #include "tutti/device/cpu/simd/micro_ops.h"
 #include "tutti/device/plan.h"
 #include "tutti/device/reference/kernel.h"
@@ -126,6 +128,13 @@ struct Source {
   auto operator<=>(const Source& other) const = default;
 };
 
+// What one step does: a node, or several of which this is the last.
+struct Instruction {
+  const Node* node;
+  std::vector<ValueId> operands;
+  MicroOp composite;  // null: the node alone
+};
+
 class Maker {
  public:
   Maker(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands, std::span<const ValueId> results)
@@ -158,7 +167,8 @@ class Maker {
       loop.targets.emplace_back(loop.slots, i);
       move(sources_.size(), byte_size(graph_.type(results_[i]).dtype), loop.slots++);
     }
-    for (const Node* node : elementwise_) add_step(*node);
+    choose_instructions();
+    for (const Instruction& instruction : instructions_) add_step(instruction);
     // Filled pointers stand behind the slots, registers behind both.
     int64_t head = (static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)) + 63) / 64 * 64;
     for (auto& [slot, offset] : loop.registers) offset += head;
@@ -245,25 +255,51 @@ class Maker {
     return slot;
   }
 
-  void add_step(const Node& node) {
-    Step step;
+  // Which operands are one element for a whole block, a bit each.
+  unsigned scalars_of(const std::vector<ValueId>& operands) {
     unsigned scalars = 0;
-    for (size_t i = 0; i < node.operands.size(); ++i)
-      if (!is_inside(node.operands[i]) && loop_->space.access(source_index(node.operands[i])) == BlockSpace::Access::one)
-        scalars |= 1u << i;
-    step.run = find_simpler(node, scalars);
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (!is_inside(operands[i]) && loop_->space.access(source_index(operands[i])) == BlockSpace::Access::one) scalars |= 1u << i;
+    return scalars;
+  }
+
+  // From the last node backwards, so that larger composites come before those inside of them.
+  void choose_instructions() {
+    CompositeFinder finder(graph_, elementwise_, results_);
+    std::set<const Node*> absorbed;
+    for (size_t i = elementwise_.size(); i-- > 0;) {
+      const Node* node = elementwise_[i];
+      if (absorbed.contains(node)) continue;
+      Instruction instruction{node, node->operands, nullptr};
+      for (const FoundComposite& found : finder.find(*node)) {
+        MicroOp run = find_composite(found.composite, scalars_of(found.operands));
+        if (run == nullptr) continue;
+        instruction = {node, found.operands, run};
+        absorbed.insert(found.inside.begin(), found.inside.end());
+        break;
+      }
+      instructions_.insert(instructions_.begin(), std::move(instruction));
+    }
+  }
+
+  void add_step(const Instruction& instruction) {
+    const Node& node = *instruction.node;
+    Step step;
+    unsigned scalars = scalars_of(instruction.operands);
+    step.run = instruction.composite;
+    if (step.run == nullptr) step.run = find_simpler(node, scalars);
     if (step.run == nullptr) step.run = find_micro_op(graph_, node, scalars);
     if (step.run == nullptr && scalars != 0) step.run = find_micro_op(graph_, node, scalars = 0);
     if (step.run == nullptr) use_reference(node, step);
-    for (size_t i = 0; i < node.operands.size(); ++i) {
-      ValueId id = node.operands[i];
+    for (size_t i = 0; i < instruction.operands.size(); ++i) {
+      ValueId id = instruction.operands[i];
       if (is_inside(id)) {
         step.operands[i] = slot_of_.at(id);
       } else {
         step.operands[i] = (scalars >> i & 1) != 0 ? source_slot_[source_index(id)] : dense_slot(source_index(id));
       }
     }
-    step.result = result_slot(node);
+    step.result = result_slot(instruction);
     loop_->steps.push_back(std::move(step));
   }
 
@@ -284,13 +320,13 @@ class Maker {
   }
 
   // A result has its memory; a register is free again when the last node that reads it is done, and may take that node's result.
-  size_t result_slot(const Node& node) {
-    ValueId id = node.results[0];
+  size_t result_slot(const Instruction& instruction) {
+    ValueId id = instruction.node->results[0];
     auto outside = slot_of_.find(id);
     int64_t bytes = byte_size(graph_.type(id).dtype);
-    for (ValueId operand : node.operands) {
+    for (ValueId operand : instruction.operands) {
       auto held = register_of_.find(operand);
-      if (held == register_of_.end() || last_reader(operand) != &node) continue;
+      if (held == register_of_.end() || last_reader(operand) != instruction.node) continue;
       free_.push_back(held->second);
       register_of_.erase(held);
     }
@@ -308,9 +344,10 @@ class Maker {
   }
 
   const Node* last_reader(ValueId id) const {
-    for (size_t i = elementwise_.size(); i-- > 0;)
-      if (std::find(elementwise_[i]->operands.begin(), elementwise_[i]->operands.end(), id) != elementwise_[i]->operands.end())
-        return elementwise_[i];
+    for (size_t i = instructions_.size(); i-- > 0;) {
+      const auto& operands = instructions_[i].operands;
+      if (std::find(operands.begin(), operands.end(), id) != operands.end()) return instructions_[i].node;
+    }
     return nullptr;
   }
 
@@ -322,6 +359,7 @@ class Maker {
   std::span<const ValueId> operands_, results_;
   std::map<ValueId, const Node*> made_by_;
   std::vector<const Node*> elementwise_;
+  std::vector<Instruction> instructions_;
   Shape shape_;
   std::vector<Source> sources_;
   std::map<ValueId, size_t> source_of_;  // of sources_

@@ -56,6 +56,22 @@ void binary(const std::byte* const* operands, std::byte* result, int64_t count) 
   if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i)), Floats(), to + i, n - i);
 }
 
+template <bool at_least_zero, unsigned scalars>
+void multiply_add(const std::byte* const* operands, std::byte* result, int64_t count) {
+  const Stream<(scalars & 1) != 0> a(operands[0]);
+  const Stream<(scalars & 2) != 0> b(operands[1]);
+  const Stream<(scalars & 4) != 0> c(operands[2]);
+  const auto of = [](auto x, auto y, auto z) HWY_ATTR {
+    const auto sum = hn::MulAdd(x, y, z);
+    return at_least_zero ? relu(sum) : sum;
+  };
+  auto* to = reinterpret_cast<float*>(result);
+  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(of(a.load(i), b.load(i), c.load(i)), Floats(), to + i);
+  if (i < n) store_part(of(a.load_part(i, n - i), b.load_part(i, n - i), c.load_part(i, n - i)), Floats(), to + i, n - i);
+}
+
 // Masks as bools of one byte, 0 or 1.
 template <class M>
 HWY_INLINE hn::VFromD<Bytes> bools(M mask) {
@@ -193,6 +209,25 @@ struct Capped {
   static HWY_INLINE V of(V a, V b) { return at_most(a, b); }
 };
 
+struct AddRelu {
+  static HWY_INLINE V of(V a, V b) { return relu(hn::Add(a, b)); }
+};
+struct LeakyRelu {
+  static HWY_INLINE V of(V x, V slope) { return hn::IfThenElse(hn::Ge(x, hn::Zero(Floats())), x, hn::Mul(x, slope)); }
+};
+struct Silu {
+  static HWY_INLINE V of(V x) { return silu(x); }
+};
+struct Gelu {
+  static HWY_INLINE V of(V x) { return gelu(x); }
+};
+struct HardSilu {
+  static HWY_INLINE V of(V x) {
+    const V gate = at_most(relu(hn::Add(x, hn::Set(Floats(), 3.0f))), 6.0f);
+    return hn::Mul(x, hn::Div(gate, hn::Set(Floats(), 6.0f)));
+  }
+};
+
 struct Equal {
   static HWY_INLINE auto of(V a, V b) { return hn::Eq(a, b); }
 };
@@ -278,6 +313,27 @@ MicroOp find_select(unsigned scalars) {
   }
 }
 
+template <bool at_least_zero>
+MicroOp multiply_add_with_scalars(unsigned scalars) {
+  constexpr MicroOp forms[] = {multiply_add<at_least_zero, 0>, multiply_add<at_least_zero, 1>, multiply_add<at_least_zero, 2>,
+                               multiply_add<at_least_zero, 3>, multiply_add<at_least_zero, 4>, multiply_add<at_least_zero, 5>,
+                               multiply_add<at_least_zero, 6>};
+  return scalars < 7 ? forms[scalars] : nullptr;
+}
+
+MicroOp find_composite_f32(Composite composite, unsigned scalars) {
+  switch (composite) {
+    case Composite::multiply_add: return multiply_add_with_scalars<false>(scalars);
+    case Composite::multiply_add_relu: return multiply_add_with_scalars<true>(scalars);
+    case Composite::add_relu: return with_scalars<AddRelu>(scalars);
+    case Composite::leaky_relu: return scalars == 2 ? binary<LeakyRelu, 2> : nullptr;
+    case Composite::silu: return scalars == 0 ? unary<Silu> : nullptr;
+    case Composite::gelu: return scalars == 0 ? unary<Gelu> : nullptr;
+    case Composite::hard_silu: return scalars == 0 ? unary<HardSilu> : nullptr;
+  }
+  return nullptr;
+}
+
 MicroOp find_with_constant(Op op, float right) {
   if (op == Op::maximum && right == 0 && !std::signbit(right)) return unary<Relu>;
   if (op == Op::maximum && right != 0 && !std::isnan(right)) return binary<Floored, 2>;
@@ -303,11 +359,13 @@ HWY_EXPORT(find_binary);
 HWY_EXPORT(find_compare);
 HWY_EXPORT(find_select);
 HWY_EXPORT(find_with_constant);
+HWY_EXPORT(find_composite_f32);
 
 MicroOp find_unary_f32(Op op) { return HWY_DYNAMIC_DISPATCH(find_unary)(op); }
 MicroOp find_binary_f32(Op op, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_binary)(op, scalars); }
 MicroOp find_compare_f32(std::string_view direction, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_compare)(direction, scalars); }
 MicroOp find_select_f32(unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_select)(scalars); }
+MicroOp find_composite(Composite composite, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_composite_f32)(composite, scalars); }
 MicroOp find_micro_op_with_constant(Op op, float right) { return HWY_DYNAMIC_DISPATCH(find_with_constant)(op, right); }
 
 }  // namespace tutti::cpu
