@@ -57,6 +57,11 @@ class Program {
   std::vector<Type> input_types_, output_types_;
 };
 
+// What the programs of one model share, at whatever batch size: weights as the device wants them. Made by compile, kept by its caller.
+struct CompileCache {
+  virtual ~CompileCache() = default;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -69,7 +74,12 @@ class Device {
   virtual void to_device(std::span<const std::byte> from, Buffer& to) = 0;
   virtual void to_host(Buffer& from, std::span<std::byte> to) = 0;
   // Throws Unsupported listing every refused node, OutOfMemory (before allocating) when the plan does not fit.
-  virtual std::unique_ptr<Program> compile(const Graph& graph) = 0;
+  // The cache is of this device, or empty: then it may be made.
+  virtual std::unique_ptr<Program> compile(const Graph& graph, std::shared_ptr<CompileCache>& cache) = 0;
+  std::unique_ptr<Program> compile(const Graph& graph) {
+    std::shared_ptr<CompileCache> none;
+    return compile(graph, none);
+  }
   virtual void synchronize() = 0;
 };
 

@@ -9,6 +9,7 @@ class HostBuffer : public Buffer {
  public:
   explicit HostBuffer(const Type& type) : Buffer(type), tensor_(type) {}
   std::span<std::byte> host() override { return tensor_.bytes(); }
+  const Tensor& tensor() const { return tensor_; }
 
  private:
   Tensor tensor_;

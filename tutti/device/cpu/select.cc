@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/candidate.h"
+#include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/loops/candidates.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
@@ -27,8 +28,15 @@ std::optional<Step> reference_kernel(const Selection& selection, int32_t index, 
 }
 
 constexpr Candidate list[] = {
-    {"scan", scan},       {"rows", match_row_kernel},      {"pool", match_pool}, {"reduce", match_reduction},
-    {"loop", match_loop}, {"reference", reference_kernel},
+    {"scan", scan},
+    {"rows", match_row_kernel},
+    {"convolution", convolution},
+    {"matmul", dense_matmul},
+    {"batched matmul", batched_matmul},
+    {"pool", match_pool},
+    {"reduce", match_reduction},
+    {"loop", match_loop},
+    {"reference", reference_kernel},
 };
 
 // Without steps whose results nobody reads: broadcasts that every reader looks through.

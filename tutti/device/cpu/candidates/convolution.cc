@@ -1,0 +1,104 @@
+#include "tutti/device/cpu/gemm/convolution.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/device/cpu/candidates/contraction.h"
+#include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/device/cpu/gemm/depthwise.h"
+#include "tutti/device/reference/strided_copy.h"
+
+namespace tutti::cpu {
+
+namespace {
+
+const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
+float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+
+// An input with zeros between its pixels, for transposed convolutions. Written into the workspace before the convolution.
+struct Dilated {
+  Shape shape;
+  reference::StridedCopy copy;
+  int64_t bytes() const { return (shape.elements() * 4 + 63) / 64 * 64; }
+};
+
+std::optional<Dilated> dilate(const Shape& x, const Ints& dilation) {
+  if (std::all_of(dilation.begin(), dilation.end(), [](int64_t d) { return d == 1; })) return {};
+  Ints extents, strides;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    extents.push_back(i == 0 || i == x.rank() - 1 || x[i] == 0 ? x[i] : (x[i] - 1) * dilation[static_cast<size_t>(i - 1)] + 1);
+  Shape shape(extents);
+  strides = shape.strides();
+  for (size_t i = 0; i < dilation.size(); ++i) strides[i + 1] *= dilation[i];
+  return Dilated{shape, reference::StridedCopy(4, x.extents(), x.strides(), strides)};
+}
+
+ConvolutionShape shape_of(const Node& node, const Shape& x, const Shape& kernel) {
+  const auto& a = node.attributes;
+  const auto rank = static_cast<size_t>(x.rank());
+  const Ints &extents = x.extents(), &taps = kernel.extents();
+  auto middle = [](const Ints& list, size_t from, size_t count) { return std::span(list).subspan(from, count); };
+  ConvolutionShape shape;
+  shape.batch = x[0];
+  shape.channels = x[x.rank() - 1];
+  shape.filters = kernel[kernel.rank() - 1];
+  shape.groups = a.integer("groups");
+  shape.input = spatial(middle(extents, 1, rank - 2), 1);
+  shape.kernel = spatial(middle(taps, 0, rank - 2), 1);
+  shape.strides = spatial(a.ints("strides"), 1);
+  shape.dilation = spatial(a.ints("rhs_dilation"), 1);
+  shape.low = spatial(a.ints("low"), 0);
+  shape.high = spatial(a.ints("high"), 0);
+  return shape;
+}
+
+}  // namespace
+
+std::optional<Step> convolution(const Selection& selection, int32_t index, std::string& reason) {
+  const Node& node = selection.node(index);
+  if (node.op != Op::convolution || selection.type(node.results[0]).dtype != DType::f32) return {};
+  const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
+  auto weights = selection.known(node.operands[1]);
+  if (!weights) reason = "the kernel is not known before the run";
+  if (x.rank() < 3 || x.rank() > 5) reason = "not one to three spatial axes";
+  if (result.elements() == 0 || x.elements() == 0 || selection.type(node.operands[1]).shape.elements() == 0) reason = "nothing to do";
+  if (!reason.empty()) return {};
+
+  EpilogueMatch match = match_epilogue(selection, node.results[0], result[result.rank() - 1]);
+  Step step{"convolution" + match.name, {index}, {node.operands[0]}, {match.result}};
+  step.nodes.insert(step.nodes.end(), match.nodes.begin(), match.nodes.end());
+  if (match.residual) step.operands.push_back(*match.residual);
+
+  auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
+  const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
+  const int threads = selection.threads();
+  auto prepare = [epilogue = match.epilogue, bias = match.bias, residual = match.residual.has_value(),
+                  columns = shape.filters](const Pointers& p) {
+    Epilogue now = epilogue;
+    if (residual) now.residual = floats(p.operands[1]), now.residual_stride = columns;
+    return now;
+  };
+  auto input = [dilated](const Pointers& p) {
+    if (!dilated) return floats(p.operands[0]);
+    std::memset(p.workspace, 0, static_cast<size_t>(dilated->shape.elements() * 4));
+    dilated->copy(p.operands[0], p.workspace);
+    return floats(static_cast<const std::byte*>(p.workspace));
+  };
+  const int64_t skip = dilated ? dilated->bytes() : 0;
+  if (DepthwiseConvolution::handles(shape)) {
+    step.name = "depthwise " + step.name;
+    step.kernel.workspace = skip;
+    step.kernel.run = [run = DepthwiseConvolution(shape, weights->as<float>().data()), prepare, input, threads](const Pointers& p) {
+      run.run(input(p), prepare(p), floats(p.results[0]), threads);
+    };
+    return step;
+  }
+  Convolution run(shape, weights->as<float>().data());
+  step.kernel.workspace = skip + run.workspace(threads) * static_cast<int64_t>(sizeof(float));
+  step.kernel.run = [run, prepare, input, skip, threads](const Pointers& p) {
+    run.run(input(p), prepare(p), floats(p.results[0]), floats(p.workspace + skip), threads);
+  };
+  return step;
+}
+
+}  // namespace tutti::cpu

@@ -1,0 +1,133 @@
+#include "tutti/device/cpu/candidates/match_epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tutti::cpu {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// A known value of one element a column, repeated along the other axes.
+std::optional<Tensor> vector_of_columns(const Selection& selection, ValueId id, int64_t columns) {
+  const Shape& shape = selection.type(id).shape;
+  int64_t first = shape.rank();  // axis of the columns
+  for (int64_t product = 1; first > 0 && product < columns;) product *= shape[--first];
+  if (auto whole = selection.known(id); whole && shape.elements() == columns) return whole;
+  const Node& node = selection.node(selection.graph().producer(id));
+  if (node.op != Op::broadcast_in_dim) return {};
+  auto known = selection.known(node.operands[0]);
+  if (!known || known->shape().elements() != columns) return {};
+  const Ints& dimensions = node.attributes.ints("dimensions");
+  if (!std::is_sorted(dimensions.begin(), dimensions.end())) return {};
+  for (size_t i = 0; i < dimensions.size(); ++i)
+    if (known->shape()[static_cast<int64_t>(i)] != 1 && dimensions[i] < first) return {};
+  return known;
+}
+
+class Matcher {
+ public:
+  Matcher(const Selection& selection, ValueId value, int64_t columns) : selection_(selection), columns_(columns) { match_.result = value; }
+
+  EpilogueMatch match() {
+    while (step()) {
+    }
+    return std::move(match_);
+  }
+
+ private:
+  // One more node, if it can be part of the epilogue.
+  bool step() {
+    if (closed_) return false;
+    if (selection_.users(match_.result) == 2) return silu();
+    int32_t user = selection_.single_user(match_.result);
+    if (user < 0) return false;
+    const Node& node = selection_.node(user);
+    if (node.results.size() != 1 || !(selection_.type(node.results[0]) == selection_.type(match_.result))) return false;
+    switch (node.op) {
+      case Op::add: return add(user, other(node));
+      case Op::maximum:
+      case Op::minimum: return bound(user, node.op == Op::maximum, selection_.number(other(node)));
+      case Op::logistic: return activation(user, Activation::sigmoid, "+sigmoid");
+      case Op::tanh: return activation(user, Activation::tanh, "+tanh");
+      default: return false;
+    }
+  }
+
+  ValueId other(const Node& node) const { return node.operands[node.operands[0] == match_.result ? 1 : 0]; }
+
+  void take(int32_t node, std::string_view name) {
+    match_.nodes.push_back(node);
+    match_.result = selection_.node(node).results[0];
+    match_.name += name;
+  }
+
+  bool activation(int32_t node, Activation kind, std::string_view name) {
+    if (match_.epilogue.activation != Activation::none) return false;
+    match_.epilogue.activation = kind;
+    take(node, name);
+    closed_ = true;
+    return true;
+  }
+
+  bool add(int32_t node, ValueId term) {
+    if (match_.epilogue.activation != Activation::none || term == match_.result) return false;
+    if (!match_.bias && !match_.residual)
+      if (auto bias = vector_of_columns(selection_, term, columns_)) {
+        match_.epilogue.bias = bias->as<float>().data();
+        match_.bias = std::move(bias);
+        take(node, "+bias");
+        return true;
+      }
+    if (match_.residual || selection_.number(term) || !(selection_.type(term) == selection_.type(match_.result))) return false;
+    match_.residual = term;
+    take(node, "+residual");
+    return true;
+  }
+
+  // maximum then minimum: low <= high, or the order would matter.
+  bool bound(int32_t node, bool lower, std::optional<double> number) {
+    Epilogue& e = match_.epilogue;
+    if (!number || std::isnan(*number) || (e.activation != Activation::none && e.activation != Activation::clip)) return false;
+    if (e.activation == Activation::none) e.low = -infinity, e.high = infinity;
+    const float bound = static_cast<float>(*number);
+    if (lower ? e.low != -infinity || bound > e.high : e.high != infinity || bound < e.low) return false;
+    (lower ? e.low : e.high) = bound;
+    e.activation = Activation::clip;
+    take(node, lower && bound == 0 ? "+relu" : "+clip");
+    return true;
+  }
+
+  // x * logistic(x)
+  bool silu() {
+    if (match_.epilogue.activation != Activation::none) return false;
+    for (size_t n = static_cast<size_t>(selection_.graph().producer(match_.result)) + 1; n < selection_.graph().nodes().size(); ++n) {
+      auto index = static_cast<int32_t>(n);
+      const Node& gate = selection_.node(index);
+      if (gate.operands.empty() || gate.operands[0] != match_.result) continue;
+      if (gate.op != Op::logistic || !selection_.is_free(index)) return false;
+      int32_t product = selection_.single_user(gate.results[0]);
+      if (product < 0 || selection_.node(product).op != Op::multiply) return false;
+      const auto& factors = selection_.node(product).operands;
+      if (factors[0] != match_.result && factors[1] != match_.result) return false;
+      match_.nodes.push_back(index);
+      return activation(product, Activation::silu, "+silu");
+    }
+    return false;
+  }
+
+  const Selection& selection_;
+  int64_t columns_;
+  EpilogueMatch match_{};
+  bool closed_ = false;
+};
+
+}  // namespace
+
+EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns) {
+  return Matcher(selection, value, columns).match();
+}
+
+}  // namespace tutti::cpu
