@@ -7,8 +7,8 @@
 namespace tutti::cpu {
 
 struct EpilogueMatch {
-  std::vector<int32_t> nodes;   // in order
-  ValueId result;               // the last one's, or the given value
+  std::vector<int32_t> nodes;       // in order
+  ValueId result;                   // the last one's, or the given value
   std::optional<ValueId> residual;  // of the result's type
   std::optional<Tensor> bias;       // [columns]
   Epilogue epilogue;                // its pointers are for the kernel to set; the bias's is set, and lives in `bias`

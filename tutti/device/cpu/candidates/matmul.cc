@@ -108,8 +108,8 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
   const Ints a_strides = a.strides(), b_strides = b.strides();
   const int64_t rows = sides->rows.count, columns = sides->columns.count, size = rows * columns;
   // The last batch axis is the product's own; for the others there is a list of offsets.
-  BatchedMatmul product{1, rows, sides->a_depth.count, columns, sides->rows.stride, 0, sides->b_depth.stride, sides->columns.stride, 0,
-                        columns, size};
+  BatchedMatmul product{
+      1, rows, sides->a_depth.count, columns, sides->rows.stride, 0, sides->b_depth.stride, sides->columns.stride, 0, columns, size};
   struct Offset {
     int64_t a, b, c;
   };
