@@ -188,7 +188,7 @@ def harmonic_basis():
     x = keras.Input((4,))
     t = np.arange(6, dtype="float32") / 6
     amplitude, phase = ops.unstack(ops.reshape(x, (-1, 2, 2)), axis=1)
-    return keras.Model(x, ops.sum(amplitude[..., None] * ops.cos((2 * np.pi * t * np.float32([[1], [2]])).astype("float32") + phase[..., None]), axis=1))
+    return keras.Model(x, ops.sum(amplitude[..., None] * ops.cos(phase[..., None] + (2 * np.pi * t * np.float32([[1], [2]])).astype("float32")), axis=1))
 
 
 def quantile_head():

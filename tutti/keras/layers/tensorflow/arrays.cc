@@ -282,7 +282,12 @@ std::optional<int64_t> bound(Call& c, const Argument& range, const char* name) {
   return {};
 }
 
-bool is_ellipsis(const Argument& index) { return index.kind == Argument::Kind::constant && index.constant == Json("Ellipsis"); }
+// "Ellipsis" in old files, an object of its own kind in newer ones.
+bool is_ellipsis(const Argument& index) {
+  if (index.kind != Argument::Kind::constant) return false;
+  const Json* kind = index.constant.is_object() ? index.constant.find("class_name") : nullptr;
+  return index.constant == Json("Ellipsis") || (kind != nullptr && *kind == Json("__ellipsis__"));
+}
 bool is_new_axis(const Argument& index) { return index.is_null(); }
 
 // x[slice_spec]: integers, slices, "Ellipsis", null for a new axis, or a tensor of one index.
