@@ -117,6 +117,34 @@ TEST(cpu_convolution, many_filters_are_divided_among_threads) {
   for (int threads : {1, 2, 3}) check(shape, threads);
 }
 
+TEST(cpu_convolution, winograd_tiles) {
+  for (const Extents& input : {Extents{1, 4, 4}, Extents{1, 5, 9}, Extents{1, 16, 15}}) {
+    ConvolutionShape shape = image(input[1], input[2], 64, 80, {1, 3, 3});
+    shape.low = {0, 1, 0};
+    shape.high = {0, 1, 2};
+    shape.batch = 2;
+    ASSERT_TRUE(Winograd::handles(shape));
+    for (int threads : {1, 2, 3}) check(shape, threads);
+  }
+}
+
+// Weights and pixels as networks have them: the tolerance that models are compared with.
+TEST(cpu_convolution, winograd_is_accurate) {
+  ConvolutionShape shape = image(8, 8, 512, 64, {1, 3, 3});
+  shape.low = shape.high = {0, 1, 1};
+  auto x = random_floats(8 * 8 * 512, 1), weights = random_floats(9 * 512 * 64, 2);
+  for (float& value : x) value = std::max(0.0f, value);
+  for (float& value : weights) value *= std::sqrt(2.0f / (9 * 512));
+  std::vector<float> y(8 * 8 * 64);
+  const Convolution convolution(shape, weights.data());
+  Floats workspace(convolution.workspace(1));
+  convolution.run(x.data(), {}, y.data(), workspace.data(), 1);
+  for (int64_t i = 0; i < 8 * 8 * 64; ++i) {
+    const double value = expected(shape, x, weights, i / 64, i % 64).value;
+    EXPECT_NEAR(y[static_cast<size_t>(i)], value, 1e-5 + 1e-4 * std::abs(value)) << i;
+  }
+}
+
 TEST(cpu_convolution, groups) {
   ConvolutionShape shape = image(6, 7, 12, 20, {1, 3, 3});
   shape.groups = 4;

@@ -17,6 +17,10 @@ constexpr int64_t kBandSize = 48 * 1024;
 
 Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
     : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
+  if (Winograd::handles(shape)) {
+    winograd_.emplace(shape, weights);
+    return;
+  }
   const auto& [kd, kh, kw] = shape_.kernel;
   const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
   for (int64_t group = 0; group < shape_.groups; ++group) {
@@ -61,9 +65,15 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
   }
 }
 
+int64_t Convolution::workspace(int threads) const {
+  if (winograd_) return winograd_->workspace(threads);
+  return padded_ ? std::max(1, threads) * band_size_ : 0;
+}
+
 void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
   if (shape_.output_pixels() == 0) return;
   epilogue.residual_stride = shape_.filters;
+  if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
   if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);

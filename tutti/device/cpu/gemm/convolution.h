@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tutti/device/cpu/gemm/convolution_shape.h"
 #include "tutti/device/cpu/gemm/packed_matrix.h"
+#include "tutti/device/cpu/gemm/winograd.h"
 
 namespace tutti::cpu {
 
@@ -16,7 +18,7 @@ class Convolution {
   // weights: [kernel..., channels / groups, filters]
   Convolution(const ConvolutionShape& shape, const float* weights);
 
-  int64_t workspace(int threads) const { return padded_ ? threads * band_size_ : 0; }  // floats, 64-byte aligned
+  int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
   // The epilogue's residual is [output pixels, filters], contiguous.
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
@@ -26,6 +28,7 @@ class Convolution {
                 int64_t members) const;
   void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
 
+  std::optional<Winograd> winograd_;  // when it is the better way
   ConvolutionShape shape_;
   Extents output_;
   bool plain_ = false;  // 1x1, stride 1: a product of matrices

@@ -1,0 +1,84 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tutti/device/cpu/gemm/winograd_kernel.cc"
+#include "tutti/device/cpu/simd/targets.h"
+//
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "tutti/device/cpu/gemm/vectors_inl.h"
+#include "tutti/device/cpu/gemm/winograd_kernel.h"
+#include "tutti/device/cpu/simd/math_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::cpu::HWY_NAMESPACE {
+
+// (a - c, b + c, c - b, b - d)
+HWY_INLINE void to_plane_row(Vector a, Vector b, Vector c, Vector d, Vector* out, int step) {
+  out[0] = hn::Sub(a, c);
+  out[step] = hn::Add(b, c);
+  out[2 * step] = hn::Sub(c, b);
+  out[3 * step] = hn::Sub(b, d);
+}
+
+void to_planes(const float* const* pixels, int64_t channels, float* planes, int64_t step) {
+  const Tag d;
+  for (int64_t channel = 0; channel < channels; channel += kLanes) {
+    Vector rows[16], sums[16];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      to_plane_row(hn::LoadU(d, pixels[j] + channel), hn::LoadU(d, pixels[4 + j] + channel), hn::LoadU(d, pixels[8 + j] + channel),
+                   hn::LoadU(d, pixels[12 + j] + channel), rows + j, 4);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) to_plane_row(rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3], sums + 4 * i, 1);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) hn::StoreU(sums[i], d, planes + i * step + channel);
+  }
+}
+
+void from_planes(const float* products, int64_t step, int64_t first, int64_t last, const Epilogue& epilogue, const float* const* residuals,
+                 float* const* y) {
+  const Tag d;
+  for (int64_t filter = first; filter < last; filter += kLanes) {
+    Vector rows[2][4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const Vector p0 = hn::LoadU(d, products + j * step + filter), p1 = hn::LoadU(d, products + (4 + j) * step + filter);
+      const Vector p2 = hn::LoadU(d, products + (8 + j) * step + filter), p3 = hn::LoadU(d, products + (12 + j) * step + filter);
+      rows[0][j] = hn::Add(hn::Add(p0, p1), p2);
+      rows[1][j] = hn::Sub(hn::Sub(p1, p2), p3);
+    }
+    const Vector bias = epilogue.bias ? hn::LoadU(d, epilogue.bias + filter) : hn::Zero(d);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      if (!y[i]) continue;
+      const Vector(&row)[4] = rows[i / 2];
+      Vector x = i % 2 == 0 ? hn::Add(hn::Add(row[0], row[1]), row[2]) : hn::Sub(hn::Sub(row[1], row[2]), row[3]);
+      x = hn::Add(x, bias);
+      if (residuals[i]) x = hn::Add(x, hn::LoadU(d, residuals[i] + filter));
+      if (epilogue.activation == Activation::clip) x = at_most(at_least(x, epilogue.low), epilogue.high);
+      if (epilogue.activation == Activation::leaky_relu) {
+        x = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, epilogue.alpha)), x);
+      }
+      hn::StoreU(x, d, y[i] + filter);
+    }
+  }
+}
+
+const WinogradKernels& kernels_for_winograd() {
+  static constexpr WinogradKernels kernels = {&to_planes, &from_planes};
+  return kernels;
+}
+
+}  // namespace tutti::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tutti::cpu {
+
+HWY_EXPORT(kernels_for_winograd);
+
+const WinogradKernels& winograd_kernels() { return HWY_DYNAMIC_DISPATCH(kernels_for_winograd)(); }
+
+}  // namespace tutti::cpu
+#endif
