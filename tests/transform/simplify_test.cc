@@ -114,6 +114,49 @@ TEST(Simplify, elementwise_ops_work_before_reshapes) {
       %b = broadcast_in_dim(%w) {shape = [3, 2], dimensions = [1]} %c = add(%a, %b) return %c "y")");
 }
 
+TEST(Simplify, elementwise_ops_work_before_transposes) {
+  // What channels_first makes of a bias and an activation between two convolutions.
+  expect_simpler(R"(%a = transpose(%x) {permutation = [1, 0]} %b = broadcast_in_dim(%v) {shape = [3, 2], dimensions = [0]} %c = add(%a, %b)
+      %d = tanh(%c) %e = transpose(%d) {permutation = [1, 0]} return %e "y")",
+                 R"(%b = broadcast_in_dim(%v) {shape = [2, 3], dimensions = [1]} %c = add(%x, %b) %d = tanh(%c) return %d "y")");
+  expect_simpler(
+      R"(%a = transpose(%x) {permutation = [1, 0]} %n = negate(%x) %b = transpose(%n) {permutation = [1, 0]} %c = add(%a, %b) return %c "y")",
+      R"(%n = negate(%x) %c = add(%x, %n) %d = transpose(%c) {permutation = [1, 0]} return %d "y")");
+  // Another value would have to be transposed instead.
+  expect_stays(R"(%a = transpose(%x) {permutation = [1, 0]} %b = reshape(%x) {shape = [3, 2]} %c = add(%a, %b) return %c "y")");
+  expect_simpler(R"(%a = transpose(%x) {permutation = [1, 0]} %b = reduce(%a) {kind = "add", dimensions = [1]} return %b "y")",
+                 R"(%b = reduce(%x) {kind = "add", dimensions = [0]} return %b "y")");
+  expect_stays(R"(%a = transpose(%x) {permutation = [1, 0]} %b = reduce(%a) {kind = "add", dimensions = [0, 1]} return %b "y")");
+  expect_simpler(R"(%a = transpose(%x) {permutation = [1, 0]} %b = reduce(%a) {kind = "max", dimensions = [0, 1]} return %b "y")",
+                 R"(%b = reduce(%x) {kind = "max", dimensions = [0, 1]} return %b "y")");
+}
+
+TEST(Simplify, pads_pools_slices_and_concatenations_work_before_transposes) {
+  constexpr std::string_view turned = "%t = transpose(%x) {permutation = [1, 0]} ";
+  auto expect_turned = [&](const std::string& before, const std::string& after) {
+    expect_simpler(std::string(turned) + before + " return %y \"y\"", after + " %r = transpose(%y) {permutation = [1, 0]} return %r \"y\"");
+  };
+  expect_turned("%n = constant <7> : f32[] %y = pad(%t, %n) {low = [1, 0], high = [2, 3], interior = [0, 1]}",
+                "%n = constant <7> : f32[] %y = pad(%x, %n) {low = [0, 1], high = [3, 2], interior = [1, 0]}");
+  expect_turned("%y = slice(%t) {start = [1, 0], limit = [3, 2], strides = [1, 1]}",
+                "%y = slice(%x) {start = [0, 1], limit = [2, 3], strides = [1, 1]}");
+  expect_turned("%n = tanh(%x) %u = transpose(%n) {permutation = [1, 0]} %y = concatenate(%t, %u) {dimension = 0}",
+                "%n = tanh(%x) %y = concatenate(%x, %n) {dimension = 1}");
+  auto window = [](std::string_view of, std::string_view kind, std::string_view size, std::string_view strides) {
+    return "%y = reduce_window(" + std::string(of) + ") {kind = \"" + std::string(kind) + "\", window = " + std::string(size) +
+           ", strides = " + std::string(strides) + ", base_dilation = [1, 1], window_dilation = [1, 1], low = [0, 0], high = [0, 0]}";
+  };
+  expect_turned(window("%t", "add", "[2, 1]", "[1, 1]"), window("%x", "add", "[1, 2]", "[1, 1]"));
+  expect_stays(std::string(turned) + window("%t", "add", "[2, 2]", "[1, 1]") + " return %y \"y\"");  // would add up in another order
+}
+
+TEST(Simplify, constants_stand_on_the_right) {
+  expect_simpler(with_number("3", "%y = multiply(%c, %x)"), with_number("3", "%y = multiply(%x, %c)"));
+  expect_simpler(R"(%k = constant <1, 2, 3> : f32[3] %y = add(%k, %v) return %y "y")",
+                 R"(%k = constant <1, 2, 3> : f32[3] %y = add(%v, %k) return %y "y")");
+  expect_stays(with_number("3", "%y = subtract(%c, %x)"));
+}
+
 TEST(Simplify, a_bound_that_holds_is_not_made_again) {
   expect_simpler(with_number("0", "%a = maximum(%x, %c) %y = maximum(%a, %c)"), with_number("0", "%y = maximum(%x, %c)"));
   expect_simpler(with_number("6", "%a = minimum(%x, %c) %y = minimum(%c, %a)"), with_number("6", "%y = minimum(%x, %c)"));

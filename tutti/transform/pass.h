@@ -26,7 +26,7 @@ struct PassReport {
 struct PassOptions {
   std::vector<std::string> skip = {};         // names; an unknown one throws InvalidArgument
   bool verify = false;                        // after each pass; a broken graph throws InternalError with the pass's name
-  int rounds = 4;                             // the list is run again until a round changes nothing, at most this often
+  int rounds = 6;                             // the list is run again until a round changes nothing, at most this often
   std::vector<PassReport>* report = nullptr;  // gets one entry for each pass that ran, in order
 };
 

@@ -17,7 +17,8 @@ std::array<std::vector<Rule>, op_count> rules_by_op() {
     for (const RuleRow& row : rows) out[static_cast<size_t>(row.op)].push_back(row.rule);
   for (const OpRow& row : op_table())
     if (row.op_class == OpClass::unary || row.op_class == OpClass::binary || row.op_class == OpClass::ternary)
-      for (Rule rule : {lift_broadcasts, lift_reshapes, squeeze_constants}) out[static_cast<size_t>(row.op)].push_back(rule);
+      for (Rule rule : {lift_broadcasts, lift_reshapes, lift_transposes, squeeze_constants})
+        out[static_cast<size_t>(row.op)].push_back(rule);
   return out;
 }
 

@@ -46,7 +46,14 @@ std::span<const RuleRow> arithmetic_rules(), movement_rules(), contraction_rules
 // For every elementwise op, after its own rules.
 Value lift_broadcasts(Simplifier& to, const Candidate& node);
 Value lift_reshapes(Simplifier& to, const Candidate& node);
+Value lift_transposes(Simplifier& to, const Candidate& node);
 Value squeeze_constants(Simplifier& to, const Candidate& node);
+
+// For ops whose named attributes have an entry an axis and whose first operand may be transposed: the op on what was transposed, then the
+// transpose.
+Value below_transpose(Simplifier& to, const Candidate& node, std::initializer_list<const char*> attributes);
+
+Ints inverse_of(const Ints& permutation);
 
 // The operand of the node that made `value` if that node is of `op`, else none.
 inline Value operand_of(Value value, Op op, size_t i = 0) {

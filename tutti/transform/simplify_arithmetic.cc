@@ -17,11 +17,24 @@ bool is_number(Value value, double number) {
 // Zero as the neutral element of an addition.
 bool adds_nothing(Value value) { return is_number(value, is_float(value.dtype()) ? -0.0 : 0.0); }
 
-Value add(Simplifier&, const Candidate& node) { return adds_nothing(node[0]) ? node[1] : adds_nothing(node[1]) ? node[0] : Value(); }
+// Constants stand on the right, where whoever looks for them finds them.
+Value constant_to_the_right(Simplifier& to, const Candidate& node) {
+  auto constant = [](Value value) {
+    Value source = operand_of(value, Op::broadcast_in_dim);
+    return is_plain_constant(source ? source : value);
+  };
+  return constant(node[0]) && !constant(node[1]) ? to.make(node.op, {node[1], node[0]}) : Value();
+}
+
+Value add(Simplifier& to, const Candidate& node) {
+  return adds_nothing(node[0]) ? node[1] : adds_nothing(node[1]) ? node[0] : constant_to_the_right(to, node);
+}
 
 Value subtract(Simplifier&, const Candidate& node) { return is_number(node[1], 0) ? node[0] : Value(); }
 
-Value multiply(Simplifier&, const Candidate& node) { return is_number(node[0], 1) ? node[1] : is_number(node[1], 1) ? node[0] : Value(); }
+Value multiply(Simplifier& to, const Candidate& node) {
+  return is_number(node[0], 1) ? node[1] : is_number(node[1], 1) ? node[0] : constant_to_the_right(to, node);
+}
 
 // A power of two has an exact inverse, and both roundings are of the same number. The inverse must be a normal number.
 Value divide(Simplifier& to, const Candidate& node) {
@@ -134,6 +147,29 @@ Value lift_reshapes(Simplifier& to, const Candidate& node) {
   for (Value operand : node.operands) operands.push_back(to.reshape(operand, inside));
   Value result = to.make(node.op, operands, node.attributes);
   return to.reshape(result, shape);
+}
+
+// op(transpose(a), transpose(b)) = transpose(op(a, b)), and broadcasts are made in the other order at once: transposes around convolutions
+// meet each other and go. Not when a broadcast value itself would have to be transposed.
+Value lift_transposes(Simplifier& to, const Candidate& node) {
+  Value transposed;
+  for (Value operand : node.operands)
+    if (made_by(operand).op == Op::transpose) transposed = operand;
+  if (!transposed) return {};
+  const Ints permutation = made_by(transposed).attributes.ints("permutation");
+  for (Value operand : node.operands) {
+    const Node& made = made_by(operand);
+    if (made.op == Op::transpose && made.attributes.ints("permutation") == permutation) continue;
+    if (made.op != Op::broadcast_in_dim) return {};
+    Ints places;
+    for (int64_t axis : made.attributes.ints("dimensions")) places.push_back(permutation[static_cast<size_t>(axis)]);
+    if (!std::is_sorted(places.begin(), places.end())) return {};
+  }
+  const Ints inverse = inverse_of(permutation);
+  std::vector<Value> operands;
+  for (Value operand : node.operands) operands.push_back(to.transpose(operand, inverse));
+  Value result = to.make(node.op, operands, node.attributes);
+  return to.transpose(result, permutation);
 }
 
 // A constant operand with axes of extent 1 is broadcast from one without, as it is at other batch sizes.

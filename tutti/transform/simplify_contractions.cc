@@ -7,6 +7,21 @@ namespace tutti {
 
 namespace {
 
+// A reduction reads its axes wherever they are, if those that it keeps stay in order; sums only if they are added up in the same order.
+Value reduce_untransposed(Simplifier& to, const Candidate& node) {
+  const std::string kind = node.attributes.text("kind");
+  Value source = operand_of(node[0], Op::transpose);
+  if (!source) return {};
+  Ints kept, reduced;
+  const Ints permutation = made_by(node[0]).attributes.ints("permutation");
+  for (size_t i = 0; i < permutation.size(); ++i)
+    (contains(node.attributes.ints("dimensions"), static_cast<int64_t>(i)) ? reduced : kept).push_back(permutation[i]);
+  const bool rounds = is_float(source.dtype()) && kind != "max" && kind != "min";
+  if (!std::is_sorted(kept.begin(), kept.end()) || (rounds && !std::is_sorted(reduced.begin(), reduced.end()))) return {};
+  std::sort(reduced.begin(), reduced.end());
+  return to.make(Op::reduce, {source}, {{"kind", kind}, {"dimensions", reduced}});
+}
+
 // Axes of extent 1 are not reduced but dropped. A sum of one element is that element plus 0, which makes 0 of -0.
 Value reduce(Simplifier& to, const Candidate& node) {
   const std::string kind = node.attributes.text("kind");
@@ -19,7 +34,7 @@ Value reduce(Simplifier& to, const Candidate& node) {
     kept_extents.push_back(x.shape()[axis]);
   }
   if (!summed.empty()) {
-    if (summed.size() == node.attributes.ints("dimensions").size()) return {};
+    if (summed.size() == node.attributes.ints("dimensions").size()) return reduce_untransposed(to, node);
     return to.make(Op::reduce, {to.reshape(x, kept_extents)}, {{"kind", kind}, {"dimensions", summed}});
   }
   Value same = to.reshape(x, kept_extents);
@@ -65,7 +80,17 @@ Value dot_general(Simplifier& to, const Candidate& node) {
   return out ? out : absorb_transpose(to, node, 1, "rhs_batch", "rhs_contracting");
 }
 
-constexpr RuleRow rows[] = {{Op::reduce, reduce}, {Op::dot_general, dot_general}};
+// The order in which a window is walked only matters where sums round.
+Value window_of_transpose(Simplifier& to, const Candidate& node) {
+  const Ints permutation = operand_of(node[0], Op::transpose) ? made_by(node[0]).attributes.ints("permutation") : Ints();
+  Ints walked;  // where the axes of the window come from
+  for (size_t i = 0; i < permutation.size(); ++i)
+    if (node.attributes.ints("window")[i] != 1) walked.push_back(permutation[i]);
+  if (!std::is_sorted(walked.begin(), walked.end())) return {};
+  return below_transpose(to, node, {"window", "strides", "base_dilation", "window_dilation", "low", "high"});
+}
+
+constexpr RuleRow rows[] = {{Op::reduce, reduce}, {Op::reduce_window, window_of_transpose}, {Op::dot_general, dot_general}};
 
 }  // namespace
 

@@ -182,6 +182,21 @@ Value reverse(Simplifier& to, const Candidate& node) {
   return source && made_by(node[0]).attributes.ints("dimensions") == dimensions ? source : Value();
 }
 
+Value slice_of_transpose(Simplifier& to, const Candidate& node) { return below_transpose(to, node, {"start", "limit", "strides"}); }
+Value pad_of_transpose(Simplifier& to, const Candidate& node) { return below_transpose(to, node, {"low", "high", "interior"}); }
+
+Value concatenate_of_transposes(Simplifier& to, const Candidate& node) {
+  if (!operand_of(node[0], Op::transpose)) return {};
+  const Ints permutation = made_by(node[0]).attributes.ints("permutation");
+  std::vector<Value> sources;
+  for (Value part : node.operands) {
+    sources.push_back(operand_of(part, Op::transpose));
+    if (!sources.back() || made_by(part).attributes.ints("permutation") != permutation) return {};
+  }
+  int64_t axis = permutation[static_cast<size_t>(node.attributes.integer("dimension"))];
+  return to.transpose(to.make(Op::concatenate, sources, {{"dimension", axis}}), permutation);
+}
+
 constexpr RuleRow rows[] = {
     {Op::reshape, reshape},
     {Op::broadcast_in_dim, broadcast},
@@ -191,10 +206,30 @@ constexpr RuleRow rows[] = {
     {Op::concatenate, concatenate},
     {Op::pad, pad},
     {Op::reverse, reverse},
+    {Op::slice, slice_of_transpose},
+    {Op::pad, pad_of_transpose},
+    {Op::concatenate, concatenate_of_transposes},
 };
 
 }  // namespace
 
 std::span<const RuleRow> movement_rules() { return rows; }
+
+Ints inverse_of(const Ints& permutation) {
+  Ints out(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) out[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return out;
+}
+
+Value below_transpose(Simplifier& to, const Candidate& node, std::initializer_list<const char*> names) {
+  Value source = operand_of(node[0], Op::transpose);
+  if (!source) return {};
+  const Ints permutation = made_by(node[0]).attributes.ints("permutation"), inverse = inverse_of(permutation);
+  Attributes attributes = node.attributes;
+  for (const char* name : names) attributes.set(name, picked(node.attributes.ints(name), inverse));
+  std::vector<Value> operands = node.operands;
+  operands[0] = source;
+  return to.transpose(to.make(node.op, operands, attributes), permutation);
+}
 
 }  // namespace tutti
