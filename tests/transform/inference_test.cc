@@ -34,7 +34,7 @@ TEST(InferencePasses, keep_every_bit_of_random_graphs) {
 
 // A max-pool may change the sign of a zero, which the division of a random net could make an infinity of: it is tested for itself.
 TEST(InferencePasses, keep_every_bit_of_random_nets_when_none_rounds) {
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  for (uint32_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Graph graph = RandomNet(seed).make(4 + static_cast<int>(seed % 12)), after = run_all(graph, {"fold_scales", "fold_padding"});
     expect_same_results(graph, after, 0, false);
@@ -44,7 +44,7 @@ TEST(InferencePasses, keep_every_bit_of_random_nets_when_none_rounds) {
 }
 
 TEST(InferencePasses, stay_close_on_random_nets) {
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  for (uint32_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Graph graph = RandomNet(seed).make(4 + static_cast<int>(seed % 12)), after = run_all(graph, {});
     expect_same_results(graph, after, 1e-4, false);
@@ -53,7 +53,7 @@ TEST(InferencePasses, stay_close_on_random_nets) {
 }
 
 TEST(InferencePasses, find_nothing_more_the_second_time) {
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  for (uint32_t seed = 0; seed < 150; ++seed) {
     Graph net = run_all(RandomNet(seed).make(4 + static_cast<int>(seed % 12)), {}),
           graph = run_all(RandomGraph(seed).make(10 + seed % 50), {});
     ASSERT_EQ(print_graph(run_all(net, {})), print_graph(net)) << "net " << seed;
