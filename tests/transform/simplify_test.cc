@@ -236,24 +236,42 @@ TEST(Simplify, axes_of_extent_one_are_not_reduced) {
                  "%a = reshape(%z) {shape = [3]} %b = reduce(%a) {kind = \"add\", dimensions = [0]} return %b \"y\"");
 }
 
-TEST(Simplify, products_read_transposed_matrices) {
+TEST(Simplify, products_read_a_transposed_right_side_where_it_lies) {
   expect_simpler(
       R"(%t = transpose(%x) {permutation = [1, 0]}
-      %y = dot_general(%t, %x) {lhs_batch = [], rhs_batch = [], lhs_contracting = [1], rhs_contracting = [0]} return %y "y")",
-      R"(%y = dot_general(%x, %x) {lhs_batch = [], rhs_batch = [], lhs_contracting = [0], rhs_contracting = [0]} return %y "y")");
+      %y = dot_general(%x, %t) {lhs_batch = [], rhs_batch = [], lhs_contracting = [1], rhs_contracting = [0]} return %y "y")",
+      R"(%y = dot_general(%x, %x) {lhs_batch = [], rhs_batch = [], lhs_contracting = [1], rhs_contracting = [1]} return %y "y")");
 }
 
-TEST(Simplify, keeps_transposes_that_products_cannot_read_through) {
-  constexpr std::string_view text = R"(graph {
-    %x = parameter {role = "input", name = "x"} : f32[5, 2, 4, 3]
-    %k = parameter {role = "input", name = "k"} : f32[2, 3, 7]
-    %m = parameter {role = "input", name = "m"} : f32[3, 7]
-    %t = transpose(%x) {permutation = [0, 2, 1, 3]}
-    %y = dot_general(%t, %k) {lhs_batch = [], rhs_batch = [], lhs_contracting = [2, 3], rhs_contracting = [0, 1]}
-    %z = dot_general(%t, %m) {lhs_batch = [], rhs_batch = [], lhs_contracting = [3], rhs_contracting = [0]}
-    return %y "y", %z "z"
-  })";
-  expect_unchanged(simplify, text);
+// x: [5, 2, 4, 3], k: [2, 3, 7], m: [3, 7], b: [5, 4, 3, 7]
+std::string with_deep_x(std::string_view lines) {
+  return R"(graph { %x = parameter {role = "input", name = "x"} : f32[5, 2, 4, 3] %k = parameter {role = "input", name = "k"} : f32[2, 3, 7]
+    %m = parameter {role = "input", name = "m"} : f32[3, 7] %b = parameter {role = "input", name = "b"} : f32[5, 4, 3, 7] )" +
+         std::string(lines) + R"( return %y "y" })";
+}
+
+TEST(Simplify, products_keep_transposes_that_make_rows_of_the_left_side) {
+  for (std::string_view lines :
+       {R"(%t = transpose(%x) {permutation = [0, 2, 1, 3]}
+           %y = dot_general(%t, %k) {lhs_batch = [], rhs_batch = [], lhs_contracting = [2, 3], rhs_contracting = [0, 1]})",
+        R"(%t = transpose(%x) {permutation = [0, 2, 1, 3]}
+           %y = dot_general(%t, %m) {lhs_batch = [], rhs_batch = [], lhs_contracting = [3], rhs_contracting = [0]})",
+        R"(%y = dot_general(%x, %b) {lhs_batch = [0, 2], rhs_batch = [0, 1], lhs_contracting = [3], rhs_contracting = [2]})"}) {
+    expect_unchanged(simplify, with_deep_x(lines));
+  }
+}
+
+TEST(Simplify, products_get_a_left_side_of_rows) {
+  // A contraction of a middle axis, as resizing has.
+  const std::string before = with_deep_x(R"(%n = parameter {role = "input", name = "n"} : f32[4, 6]
+    %y = dot_general(%x, %n) {lhs_batch = [], rhs_batch = [], lhs_contracting = [2], rhs_contracting = [0]})");
+  expect_after(simplify, before, with_deep_x(R"(%n = parameter {role = "input", name = "n"} : f32[4, 6]
+    %t = transpose(%x) {permutation = [0, 1, 3, 2]}
+    %y = dot_general(%t, %n) {lhs_batch = [], rhs_batch = [], lhs_contracting = [3], rhs_contracting = [0]})"));
+  expect_exact(simplify, before);
+  const std::string torn = with_deep_x(R"(
+    %y = dot_general(%m, %b) {lhs_batch = [], rhs_batch = [], lhs_contracting = [1, 0], rhs_contracting = [3, 2]})");
+  expect_exact(simplify, torn);
 }
 
 TEST(Simplify, works_inside_of_scans) {

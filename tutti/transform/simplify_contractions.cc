@@ -1,5 +1,6 @@
 // Rules for reductions and dot_general.
 #include <algorithm>
+#include <optional>
 
 #include "tutti/transform/simplify.h"
 
@@ -42,42 +43,94 @@ Value reduce(Simplifier& to, const Candidate& node) {
   return to.make(Op::add, {same, to.full_like(same, 0)});
 }
 
-// Whether axes that matter stand side by side, once those of `between` are taken out.
-bool adjacent(const Shape& shape, Ints axes, const Ints& between) {
-  std::sort(axes.begin(), axes.end());
-  for (size_t i = 0; i + 1 < axes.size(); ++i)
-    for (int64_t axis = axes[i] + 1; axis < axes[i + 1]; ++axis)
-      if (shape[axis] != 1 && !contains(between, axis)) return false;
-  return true;
+// One side of a dot_general, and its attributes' names.
+struct Side {
+  size_t operand;
+  const char *batch, *contracting;
+};
+constexpr Side left{0, "lhs_batch", "lhs_contracting"}, right{1, "rhs_batch", "rhs_contracting"};
+
+// How far apart the elements along some axes are, taken as one axis: 0 when there is one element, nothing when they are not evenly spaced.
+std::optional<int64_t> spacing(const Shape& shape, const Ints& axes) {
+  const Ints strides = shape.strides();
+  int64_t inner = 0, end = 0;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const int64_t extent = shape[axes[i]], stride = strides[static_cast<size_t>(axes[i])];
+    if (extent == 1) continue;
+    if (inner == 0) {
+      inner = stride;
+    } else if (stride != end) {
+      return {};
+    }
+    end = stride * extent;
+  }
+  return inner;
 }
 
-// A transposed operand is read through its axes instead, where the operand still is a matrix for each batch.
-Value absorb_transpose(Simplifier& to, const Candidate& node, size_t side, const char* batch_name, const char* contracting_name) {
-  Value source = operand_of(node[side], Op::transpose);
+Ints free_axes(int64_t rank, const Ints& batch, const Ints& contracting) {
+  Ints out;
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (!contains(batch, axis) && !contains(contracting, axis)) out.push_back(axis);
+  return out;
+}
+
+// Whether an operand is a matrix for each place of the batch, the left one with contiguous rows: what fast kernels read where it lies.
+bool is_matrix(const Side& side, const Shape& shape, const Ints& batch, const Ints& contracting) {
+  if (shape.elements() == 0) return true;
+  auto depth = spacing(shape, contracting);
+  return depth && (side.operand == 1 || *depth <= 1) && spacing(shape, free_axes(shape.rank(), batch, contracting));
+}
+
+Value with_operand(Simplifier& to, const Candidate& node, const Side& side, Value operand, const Ints& batch, const Ints& contracting) {
+  Attributes attributes = node.attributes;
+  attributes.set(side.batch, batch);
+  attributes.set(side.contracting, contracting);
+  std::vector<Value> operands = node.operands;
+  operands[side.operand] = operand;
+  return to.make(Op::dot_general, operands, attributes);
+}
+
+// A transposed operand is read through its axes instead, where it is a matrix that way too.
+Value absorb_transpose(Simplifier& to, const Candidate& node, const Side& side) {
+  Value source = operand_of(node[side.operand], Op::transpose);
   if (!source) return {};
-  const Ints permutation = made_by(node[side]).attributes.ints("permutation");
+  const Ints permutation = made_by(node[side.operand]).attributes.ints("permutation");
   auto through = [&](const Ints& axes) {
     Ints out;
     for (int64_t axis : axes) out.push_back(permutation[static_cast<size_t>(axis)]);
     return out;
   };
-  const Ints batch = through(node.attributes.ints(batch_name)), contracting = through(node.attributes.ints(contracting_name));
-  Ints free;  // in the order of the result
-  for (int64_t axis : permutation)
-    if (!contains(batch, axis) && !contains(contracting, axis)) free.push_back(axis);
-  if (!std::is_sorted(free.begin(), free.end()) || !std::is_sorted(contracting.begin(), contracting.end())) return {};
-  if (!adjacent(source.shape(), free, batch) || !adjacent(source.shape(), contracting, batch)) return {};
-  Attributes attributes = node.attributes;
-  attributes.set(batch_name, batch);
-  attributes.set(contracting_name, contracting);
-  std::vector<Value> operands = node.operands;
-  operands[side] = source;
-  return to.make(Op::dot_general, operands, attributes);
+  const Ints batch = through(node.attributes.ints(side.batch)), contracting = through(node.attributes.ints(side.contracting));
+  const Ints free = through(free_axes(source.rank(), node.attributes.ints(side.batch), node.attributes.ints(side.contracting)));
+  if (!std::is_sorted(free.begin(), free.end()) || !is_matrix(side, source.shape(), batch, contracting)) return {};
+  return with_operand(to, node, side, source, batch, contracting);
+}
+
+// An operand that is no matrix is transposed into one.
+Value straighten(Simplifier& to, const Candidate& node, const Side& side) {
+  Value x = node[side.operand];
+  const Ints &batch = node.attributes.ints(side.batch), &contracting = node.attributes.ints(side.contracting);
+  if (is_matrix(side, x.shape(), batch, contracting)) return {};
+  const Ints free = free_axes(x.rank(), batch, contracting);
+  Ints permutation, new_batch, new_contracting;
+  auto append = [&](const Ints& axes, Ints* places) {
+    for (int64_t axis : axes) {
+      if (places != nullptr) places->push_back(static_cast<int64_t>(permutation.size()));
+      permutation.push_back(axis);
+    }
+  };
+  append(batch, &new_batch);
+  if (side.operand == 0) append(free, nullptr);
+  append(contracting, &new_contracting);
+  if (side.operand == 1) append(free, nullptr);
+  return with_operand(to, node, side, to.transpose(x, permutation), new_batch, new_contracting);
 }
 
 Value dot_general(Simplifier& to, const Candidate& node) {
-  Value out = absorb_transpose(to, node, 0, "lhs_batch", "lhs_contracting");
-  return out ? out : absorb_transpose(to, node, 1, "rhs_batch", "rhs_contracting");
+  for (auto rule : {absorb_transpose, straighten})
+    for (const Side& side : {left, right})
+      if (Value out = rule(to, node, side)) return out;
+  return {};
 }
 
 // The order in which a window is walked only matters where sums round.
