@@ -55,12 +55,12 @@ std::vector<Tensor> run_fused(const Graph& graph, std::vector<Tensor>& inputs, i
   return outputs;
 }
 
-void expect_as_reference(const Graph& graph, double tolerance = 1e-6) {
+void expect_as_reference(const Graph& graph, double tolerance = 1e-6, int most_threads = 2) {
   std::vector<Tensor> inputs;
   for (const Node* node : graph.parameters(Graph::Role::input))
     inputs.push_back(random_tensor(graph.type(node->results[0]), static_cast<unsigned>(inputs.size()) + 1));
   auto want = Runner(graph, "reference")(inputs);
-  for (int threads : {1, 2}) {
+  for (int threads = 1; threads <= most_threads; ++threads) {
     auto got = run_fused(graph, inputs, threads);
     for (size_t k = 0; k < want.size(); ++k) {
       for (int64_t i = 0; i < want[k].shape().elements(); ++i) {
@@ -92,7 +92,7 @@ TEST(cpu_fused_loop, every_elementwise_op_of_every_dtype) {
         } catch (const InvalidArgument&) {
           continue;  // not of this dtype
         }
-        expect_as_reference(graph, dtype == DType::f16 || dtype == DType::bf16 ? 1e-2 : 1e-6);
+        expect_as_reference(graph, dtype == DType::f16 || dtype == DType::bf16 ? 1e-2 : 1e-6, 1);
       }
     }
   }
@@ -135,6 +135,16 @@ TEST(cpu_fused_loop, operands_repeated_along_any_axes) {
       expect_as_reference(graph);
     }
   }
+}
+
+TEST(cpu_fused_loop, more_axes_than_any_model_has) {
+  Ints whole(20, 1), every_other(20, 1);
+  for (size_t i = 0; i < 14; ++i) whole[i] = 2;
+  for (size_t i = 0; i < 14; i += 2) every_other[i] = 2;
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, whole}), y = graph.input("y", {DType::f32, every_other});
+  graph.output("y", tanh(x + y) * y);
+  expect_as_reference(graph);
 }
 
 TEST(cpu_fused_loop, registers_are_used_again) {

@@ -1,15 +1,12 @@
 #include "tutti/device/cpu/loops/fused_loop.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/device/cpu/loops/block_space.h"
+#include "tutti/device/cpu/loops/block_loop.h"
 #include "tutti/device/cpu/loops/composites.h"
-#include "tutti/device/cpu/simd/micro_ops.h"
-#include "tutti/device/plan.h"
 #include "tutti/device/reference/kernel.h"
 
 namespace tutti::cpu {
@@ -17,103 +14,8 @@ namespace tutti::cpu {
 namespace {
 
 constexpr int64_t block_elements = 1024;
-constexpr size_t most_operands = 3, most_outer = 8;
 // A little more than a power of two, so that registers do not compete for the same lines of the cache.
 constexpr int64_t register_bytes(int64_t elements, int64_t element_bytes) { return (elements * element_bytes + 127) / 64 * 64; }
-
-// A node on a block: a micro-op, or two kernels of the reference device, for the longest and the last block.
-struct Step {
-  MicroOp run = nullptr;
-  std::function<void(const Pointers&)> whole, last;
-  std::array<size_t, most_operands> operands{};  // slots
-  size_t result = 0;                             // a slot
-};
-
-// A slot whose pointer moves with the block; steps in bytes, one an outer axis.
-struct Moving {
-  size_t slot;
-  Ints steps;
-};
-
-// A pattern that is written out into a register where its pointer changed.
-struct Fill {
-  size_t stream, from, to;  // slots
-  int64_t element_bytes;
-  bool repeats;
-};
-
-// Slots hold the pointers of a block: operands and constants as streams, registers, results.
-struct Loop {
-  explicit Loop(BlockSpace blocks) : space(std::move(blocks)), counts(space.counts()) {}
-
-  BlockSpace space;
-  Ints counts;
-  struct Constant {
-    size_t slot;
-    std::vector<std::byte> bytes;
-  };
-  std::vector<Constant> constants;
-  std::vector<std::pair<size_t, size_t>> sources;     // slot, operand
-  std::vector<std::pair<size_t, size_t>> targets;     // slot, result
-  std::vector<std::pair<size_t, int64_t>> registers;  // slot, byte in the thread's workspace
-  std::vector<Moving> moving;
-  std::vector<Fill> fills;
-  std::vector<Step> steps;
-  size_t slots = 0;
-  int64_t thread_bytes = 0;  // workspace of a thread: slots, filled pointers, registers
-  int threads = 1;
-
-  void operator()(const Pointers& p) const {
-    const int64_t blocks = space.blocks();
-    if (blocks == 0) return;
-    const auto team = static_cast<int>(std::min<int64_t>(threads, blocks));
-    if (team == 1) return run(p, p.workspace, 0, blocks);
-#pragma omp parallel for schedule(static) num_threads(team)
-    for (int t = 0; t < team; ++t) run(p, p.workspace + t * thread_bytes, blocks * t / team, blocks * (t + 1) / team);
-  }
-
-  void run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {
-    auto** at = reinterpret_cast<std::byte**>(workspace);
-    std::byte** filled = at + slots;
-    for (const auto& [slot, operand] : sources) at[slot] = const_cast<std::byte*>(p.operands[operand]);
-    for (const auto& [slot, result] : targets) at[slot] = p.results[result];
-    for (const auto& [slot, offset] : registers) at[slot] = workspace + offset;
-    for (const Constant& constant : constants) at[constant.slot] = const_cast<std::byte*>(constant.bytes.data());
-    for (size_t i = 0; i < fills.size(); ++i) filled[i] = nullptr;
-    std::array<int64_t, most_outer> position{};
-    for (int64_t rest = begin, axis = static_cast<int64_t>(counts.size()); rest != 0 && axis-- > 0;) {
-      const auto k = static_cast<size_t>(axis);
-      position[k] = rest % counts[k];
-      rest /= counts[k];
-      for (const Moving& m : moving) at[m.slot] += position[k] * m.steps[k];
-    }
-    const size_t cut = counts.size() - 1;
-    for (int64_t block = begin; block < end; ++block) {
-      const bool whole = position[cut] + 1 < counts[cut] || space.last() == space.longest();
-      for (size_t i = 0; i < fills.size(); ++i) {
-        const Fill& fill = fills[i];
-        if (filled[i] == at[fill.from]) continue;
-        space.expand(fill.stream, fill.element_bytes, whole || fill.repeats, at[fill.from], at[fill.to]);
-        filled[i] = at[fill.from];
-      }
-      for (const Step& step : steps) step_on(step, at, whole);
-      for (size_t k = cut + 1; k-- > 0;) {
-        const bool more = ++position[k] < counts[k];
-        const int64_t move = more ? 1 : 1 - counts[k];
-        for (const Moving& m : moving) at[m.slot] += move * m.steps[k];
-        if (more) break;
-        position[k] = 0;
-      }
-    }
-  }
-
-  void step_on(const Step& step, std::byte* const* at, bool whole) const {
-    const std::byte* operands[most_operands];
-    for (size_t i = 0; i < most_operands; ++i) operands[i] = at[step.operands[i]];
-    if (step.run != nullptr) return step.run(operands, at[step.result], whole ? space.longest() : space.last());
-    (whole ? step.whole : step.last)({operands, at + step.result, nullptr});
-  }
-};
 
 bool is_elementwise(const Node& node) {
   OpClass c = row(node.op).op_class;
@@ -154,13 +56,12 @@ class Maker {
     }
   }
 
-  Loop make(int threads) {
+  BlockLoop make(int threads) {
     std::vector<Ints> streams;
     for (const Source& source : sources_) streams.push_back(source.strides);
     streams.push_back(shape_.strides());  // results
-    Loop loop(BlockSpace(shape_, streams, block_elements));
+    BlockLoop loop(BlockSpace(shape_, streams, block_elements));
     loop_ = &loop;
-    if (loop.counts.size() > most_outer) fail<InternalError>("cpu", "a fused loop over {} has too many axes", to_string(shape_));
     for (size_t i = 0; i < sources_.size(); ++i) place_source(i);
     for (size_t i = 0; i < results_.size(); ++i) {
       slot_of_[results_[i]] = loop.slots;
@@ -284,7 +185,7 @@ class Maker {
 
   void add_step(const Instruction& instruction) {
     const Node& node = *instruction.node;
-    Step step;
+    BlockStep step;
     unsigned scalars = scalars_of(instruction.operands);
     step.run = instruction.composite;
     if (step.run == nullptr) step.run = find_simpler(node, scalars);
@@ -309,7 +210,7 @@ class Maker {
     return tensor != nullptr && tensor->shape().elements() == 1 ? find_micro_op_with_constant(node.op, tensor->as<float>()[0]) : nullptr;
   }
 
-  void use_reference(const Node& node, Step& step) {
+  void use_reference(const Node& node, BlockStep& step) {
     for (auto [count, to] : {std::pair{loop_->space.longest(), &step.whole}, std::pair{loop_->space.last(), &step.last}}) {
       Graph block;
       std::vector<Value> values;
@@ -369,7 +270,7 @@ class Maker {
   std::map<ValueId, Register> register_of_;
   std::vector<Register> free_;
   int64_t registers_end_ = 0;
-  Loop* loop_ = nullptr;
+  BlockLoop* loop_ = nullptr;
 };
 
 }  // namespace
@@ -378,7 +279,7 @@ bool is_fusible(const Node& node) { return (is_elementwise(node) && node.op != O
 
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                        std::span<const ValueId> results, int threads) {
-  Loop loop = Maker(graph, nodes, operands, results).make(threads);
+  BlockLoop loop = Maker(graph, nodes, operands, results).make(threads);
   int64_t workspace = loop.thread_bytes * threads;
   return {std::move(loop), workspace};
 }
