@@ -12,6 +12,7 @@ namespace {
 
 // Floats of the image that stay in the second-level cache beside a panel of weights.
 constexpr int64_t kBandSize = 48 * 1024;
+constexpr int64_t kPixelsPerThread = 48;
 
 }  // namespace
 
@@ -77,9 +78,8 @@ void Convolution::run(const float* x, Epilogue epilogue, float* y, float* worksp
   if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);
-  // Each thread takes some rows and all filters, or all rows and some filters: the larger of image and weights is divided.
-  const Panels& panels = weights_[0].panels();
-  const bool by_rows = shape_.output_pixels() * shape_.strides[1] * shape_.strides[2] * shape_.channels > panels.depth * shape_.filters;
+  // Each thread takes some rows and all filters, or, of a small image, all rows and some filters.
+  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsPerThread * threads;
   team(threads, [&](int64_t member, int64_t members) {
     float* band = workspace + member * band_size_;
     if (by_rows) {

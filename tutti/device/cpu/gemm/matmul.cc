@@ -7,10 +7,9 @@
 namespace tutti::cpu {
 namespace {
 
-// Part of a panel, in floats of depth, that stays in the first-level cache while the rows pass by; and rows of A, in floats, that
-// stay in the second-level cache while the panels pass by.
-constexpr int64_t kDepthBlock = 256;
+// Rows of A, in floats, that stay in the second-level cache while the panels pass by.
 constexpr int64_t kRowsBlock = 48 * 1024;
+constexpr int64_t kRowsPerThread = 48;
 
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
@@ -26,17 +25,18 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
   const int64_t width = vectors * b.kernels->lanes;
   const float* residual = epilogue.residual ? epilogue.residual + column : nullptr;
 
+  const int64_t most = b.kernels->depth[vectors];
   int64_t tap = 0, begin = 0;
   do {
     call.a.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
     call.a.data = a.data + begin;
-    if (a.depth <= kDepthBlock) {  // whole taps
-      call.a.taps = std::min(a.taps - tap, std::max<int64_t>(1, kDepthBlock / std::max<int64_t>(1, a.depth)));
+    if (a.depth <= most) {  // whole taps
+      call.a.taps = std::min(a.taps - tap, std::max<int64_t>(1, most / std::max<int64_t>(1, a.depth)));
       tap += call.a.taps;
     } else {  // a part of one
       call.a.taps = 1;
       const int64_t left = a.depth - begin;
-      call.a.depth = left >= 2 * kDepthBlock ? kDepthBlock : left > kDepthBlock ? (left + 1) / 2 : left;
+      call.a.depth = left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
       begin += call.a.depth;
       if (begin == a.depth) {
         begin = 0;
@@ -106,8 +106,8 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.count = rows;
   all.depth = b.depth;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
-  // Each thread reads all of one side and its part of the other: the larger side is divided.
-  const bool by_rows = rows >= b.columns;
+  // Rows are divided as long as each thread gets enough of them to make up for reading all of B; else the columns.
+  const bool by_rows = rows >= kRowsPerThread * threads || rows >= b.columns;
   team(threads, [&](int64_t member, int64_t members) {
     if (!by_rows) return multiply_blocks(all, b, b.size() * member / members, b.size() * (member + 1) / members, epilogue, c, c_stride);
     const int64_t first = rows * member / members;

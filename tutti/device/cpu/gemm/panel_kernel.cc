@@ -219,7 +219,11 @@ void one_row(const PanelCall& all, int64_t panels) {
 }
 
 const PanelKernels& kernels() {
-  static constexpr PanelKernels table = {kLanes, {nullptr, &rows<1>, &rows<2>, &rows<3>}, {nullptr, &one_row<1>, &one_row<2>, &one_row<3>}};
+  constexpr int64_t kFloats = 6 * 1024;  // of a panel, 24 KiB
+  static constexpr PanelKernels table = {kLanes,
+                                         {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
+                                         {nullptr, &rows<1>, &rows<2>, &rows<3>},
+                                         {nullptr, &one_row<1>, &one_row<2>, &one_row<3>}};
   return table;
 }
 

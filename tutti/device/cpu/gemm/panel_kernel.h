@@ -37,6 +37,7 @@ struct PanelCall {
 
 struct PanelKernels {
   int64_t lanes;                                         // floats in a vector
+  int64_t depth[4];                                      // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);                     // [vectors of the panel]: any number of rows, one panel
   void (*one_row[4])(const PanelCall&, int64_t panels);  // [vectors of a panel]: one row, panels of that width
 };

@@ -19,7 +19,7 @@ bool Winograd::handles(const ConvolutionShape& shape) {
   const Extents output = shape.output();
   return shape.groups == 1 && shape.kernel == Extents{1, 3, 3} && shape.strides == Extents{1, 1, 1} && shape.dilation == Extents{1, 1, 1} &&
          shape.input[0] == 1 && shape.low[0] == 0 && shape.high[0] == 0 && shape.low[1] >= 0 && shape.low[2] >= 0 &&
-         shape.channels % kMultiple == 0 && shape.filters % kMultiple == 0 && shape.channels >= 64 && shape.filters >= 64 &&
+         shape.channels % kMultiple == 0 && shape.filters % kMultiple == 0 && shape.channels >= 32 && shape.filters >= 32 &&
          output[1] >= 4 && output[2] >= 4;
 }
 
