@@ -45,13 +45,12 @@ std::vector<Tensor> run_fused(const Graph& graph, std::vector<Tensor>& inputs, i
     outputs.emplace_back(graph.type(output.value));
   }
   auto kernel = make_fused_loop(graph, nodes, operands, results, threads);
-  std::vector<const std::byte*> from;
-  std::vector<std::byte*> to;
-  for (Tensor& tensor : inputs) from.push_back(tensor.bytes().data());
-  for (Tensor& tensor : outputs) to.push_back(tensor.bytes().data());
-  std::vector<std::byte> workspace(static_cast<size_t>(kernel.workspace) + 64);
-  auto aligned = (reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64;
-  kernel.run({from.data(), to.data(), reinterpret_cast<std::byte*>(aligned)});
+  std::vector<const std::byte*> from(inputs.size());
+  std::vector<std::byte*> to(outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) from[i] = inputs[i].bytes().data();
+  for (size_t i = 0; i < outputs.size(); ++i) to[i] = outputs[i].bytes().data();
+  std::vector<std::byte> workspace(static_cast<size_t>(kernel.workspace));
+  kernel.run({from.data(), to.data(), workspace.data()});
   return outputs;
 }
 

@@ -34,6 +34,7 @@ const Node& root_of(const Graph& graph) { return graph.nodes()[static_cast<size_
 void expect_match(const Graph& graph, Kind kind) {
   std::vector<const Node*> inputs = graph.parameters(Graph::Role::input);
   std::vector<Tensor> values;
+  values.reserve(inputs.size());
   for (const Node* node : inputs) values.push_back(random_tensor(graph.type(node->results[0]), static_cast<unsigned>(values.size())));
   auto match = match_rows(graph, root_of(graph));
   ASSERT_TRUE(match) << print_graph(graph);

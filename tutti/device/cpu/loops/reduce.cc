@@ -39,16 +39,15 @@ HWY_INLINE void columns_tile(const float* x, size_t length, size_t stride, float
     for (; r < end; ++r)
       for (size_t v = 0; v < vectors; ++v) sum[v] = F::of(sum[v], load(x + r * stride, v));
     for (size_t v = 0; v < vectors; ++v) {
-      if (end == length && end <= row_block) {
-        total[v] = sum[v];  // one block: infinities survive, which carrying would turn into NaN
-      } else if constexpr (std::is_same_v<F, SumOf>) {
-        const FloatVector y = hn::Sub(sum[v], lost[v]), next = hn::Add(total[v], y);
-        const FloatVector error = hn::Sub(hn::Sub(next, total[v]), y);
-        lost[v] = hn::IfThenElse(hn::IsFinite(error), error, hn::Zero(d));
-        total[v] = next;
-      } else {
+      // One block is its sum: infinities survive, which carrying would turn into NaN.
+      if (!std::is_same_v<F, SumOf> || length <= row_block) {
         total[v] = sum[v];
+        continue;
       }
+      const FloatVector y = hn::Sub(sum[v], lost[v]), next = hn::Add(total[v], y);
+      const FloatVector error = hn::Sub(hn::Sub(next, total[v]), y);
+      lost[v] = hn::IfThenElse(hn::IsFinite(error), error, hn::Zero(d));
+      total[v] = next;
     }
   }
   for (size_t v = 0; v + 1 < vectors; ++v) hn::StoreU(total[v], d, to + v * lanes);
