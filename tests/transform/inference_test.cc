@@ -19,7 +19,9 @@ TEST(InferencePasses, can_be_read_aloud) {
   FoldMemo memo;
   std::string names;
   for (const Pass& pass : inference_passes(evaluate_on_reference, memo)) names += std::string(pass.name) + " ";
-  EXPECT_EQ(names, "remove_dead simplify share_common hoist_from_scans fold_scales fold_padding fold_constants remove_dead ");
+  EXPECT_EQ(
+      names,
+      "remove_dead simplify share_common hoist_from_scans move_weights_into_scans fold_scales fold_padding fold_constants remove_dead ");
 }
 
 TEST(InferencePasses, keep_every_bit_of_random_graphs) {

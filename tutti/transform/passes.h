@@ -22,6 +22,10 @@ Graph simplify(const Graph& graph);
 // the loop instead of a small one in each step.
 Graph hoist_from_scans(const Graph& graph);
 
+// Exact. Constants and weights that a scan passes to its body whole become constants of the body, which a device can prepare before the
+// run.
+Graph move_weights_into_scans(const Graph& graph);
+
 // Not exact: rounds the scaled weights instead of the scaled results. Multiplies scales along channels into the constant kernels of the
 // convolution or dot_general before or behind them and joins shifts, which is what batch normalization is made of.
 Graph fold_scales(const Graph& graph);
