@@ -13,7 +13,7 @@ def main():
     failed = False
     for model in ("spots.keras", "spots.h5"):
         run(program, folder, "inspect", model)
-        run(program, folder, "predict", model, "images.npy", "--device", "reference", "-o", "predicted.npy")
+        run(program, folder, "predict", model, "images.npy", "-o", "predicted.npy")
         predicted, expected = np.load(f"{folder}/predicted.npy"), np.load(f"{folder}/expected.npy")
         print(f"tutti\n{predicted.round(4)}\nkeras\n{expected.round(4)}")
         failed |= not np.allclose(predicted, expected, rtol=1e-4, atol=1e-5)

@@ -84,7 +84,7 @@ class Device {
 };
 
 // What --device and CompileOptions mean when nothing is said.
-inline constexpr std::string_view default_device = "reference";
+inline constexpr std::string_view default_device = "cpu";
 
 // The devices of this process by name, made on first use. Unknown names throw InvalidArgument with the nearest known ones.
 std::shared_ptr<Device> open_device(const std::string& name);
