@@ -43,6 +43,8 @@ Model load(const std::string& path);
 class CompiledModel {
  public:
   CompiledModel(const Model& model, const CompileOptions& options) : model_(model), predictor_(*model.shared(), options) {}
+  // The same for another thread: shares the program and its weights, has buffers of its own.
+  CompiledModel context() const { return {model_, predictor_.context()}; }
   const std::vector<Type>& input_types() const { return predictor_.input_types(); }
   const std::vector<Type>& output_types() const { return predictor_.output_types(); }
   const ProgramStats& stats() const { return predictor_.stats(); }
@@ -55,6 +57,7 @@ class CompiledModel {
   }
 
  private:
+  CompiledModel(Model model, Predictor predictor) : model_(std::move(model)), predictor_(std::move(predictor)) {}
   Model model_;
   Predictor predictor_;
 };

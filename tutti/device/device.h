@@ -57,9 +57,14 @@ class Program {
   std::vector<Type> input_types_, output_types_;
 };
 
-// What the programs of one model share, at whatever batch size: weights as the device wants them. Made by compile, kept by its caller.
+// What the programs of one model share, at whatever batch size: weights as the device wants them.
 struct CompileCache {
   virtual ~CompileCache() = default;
+};
+
+struct CompileSettings {
+  int threads = 0;                           // at most; 0: as many as the work is worth
+  std::shared_ptr<CompileCache> cache = {};  // of the device; an empty one may be filled by compile, for the model's next program
 };
 
 class Device {
@@ -74,11 +79,10 @@ class Device {
   virtual void to_device(std::span<const std::byte> from, Buffer& to) = 0;
   virtual void to_host(Buffer& from, std::span<std::byte> to) = 0;
   // Throws Unsupported listing every refused node, OutOfMemory (before allocating) when the plan does not fit.
-  // The cache is of this device, or empty: then it may be made.
-  virtual std::unique_ptr<Program> compile(const Graph& graph, std::shared_ptr<CompileCache>& cache) = 0;
+  virtual std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) = 0;
   std::unique_ptr<Program> compile(const Graph& graph) {
-    std::shared_ptr<CompileCache> none;
-    return compile(graph, none);
+    CompileSettings settings;
+    return compile(graph, settings);
   }
   virtual void synchronize() = 0;
 };

@@ -1,9 +1,12 @@
 #include "tutti/device/host.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -53,6 +56,18 @@ int64_t address_space_left() {
 }
 
 }  // namespace
+
+int thread_limit() {
+  if (const char* text = std::getenv("TUTTI_THREADS"); text != nullptr && *text != 0) {
+    int count = 0;
+    auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
+    if (error != std::errc() || *end != 0 || count < 1 || count > 1024)
+      fail<InvalidArgument>("cpu", "TUTTI_THREADS is a number from 1 to 1024; got '{}'", text);
+    return count;
+  }
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
+}
 
 int64_t total_memory() {
   int64_t least = read_field("/proc/meminfo", "MemTotal:", 1024);

@@ -15,6 +15,7 @@ class HostBuffer : public Buffer {
   Tensor tensor_;
 };
 
+int thread_limit();      // TUTTI_THREADS, or the cores this process may use
 int64_t total_memory();  // of the machine, or its cgroup's limit
 // Bytes that can be had now without swapping: the least of the machine, the cgroup and the address space limit.
 int64_t available_memory();

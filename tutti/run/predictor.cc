@@ -22,8 +22,19 @@ std::span<std::byte> rows(Tensor& tensor, int64_t begin, int64_t count) {
 }
 }  // namespace
 
-Predictor::Predictor(const keras::Model& model, const CompileOptions& options) : device_(open_device(options.device)) {
-  program_ = device_->compile(model.lower({options.batch, options.input_shapes, nullptr}));
+Predictor::Compiled Predictor::compile(const keras::Model& model, const CompileOptions& options) {
+  auto device = open_device(options.device);
+  CompileSettings settings{options.threads, options.cache};
+  auto program = device->compile(model.lower({options.batch, options.input_shapes, nullptr}), settings);
+  return {std::move(device), std::move(program), std::move(settings.cache)};
+}
+
+Predictor::Predictor(const keras::Model& model, const CompileOptions& options) : Predictor(compile(model, options)) {}
+
+Predictor Predictor::context() const { return Predictor(Compiled{device_, program_->context(), cache_}); }
+
+Predictor::Predictor(Compiled compiled)
+    : device_(std::move(compiled.device)), cache_(std::move(compiled.cache)), program_(std::move(compiled.program)) {
   for (const Type& type : program_->input_types()) input_pointers_.push_back(inputs_.emplace_back(device_->allocate(type)).get());
   for (const Type& type : program_->output_types()) output_pointers_.push_back(outputs_.emplace_back(device_->allocate(type)).get());
 }
@@ -58,7 +69,8 @@ Predictor& BatchPredictor::compiled(const std::vector<Shape>& shapes) {
     return *cache_.front().predictor;
   }
   int64_t batch = shapes.empty() ? 1 : shapes[0][0];
-  cache_.push_front({shapes, std::make_unique<Predictor>(*model_, CompileOptions{batch, device_, shapes})});
+  cache_.push_front({shapes, std::make_unique<Predictor>(*model_, CompileOptions{batch, device_, shapes, 0, weights_})});
+  weights_ = cache_.front().predictor->cache();
   if (cache_.size() > max_cached_predictors) cache_.pop_back();
   return *cache_.front().predictor;
 }

@@ -16,12 +16,18 @@ struct CompileOptions {
   std::string device = std::string(default_device);
   // Shapes of the inputs, batch included, for models that leave extents open.
   std::vector<Shape> input_shapes = {};
+  int threads = 0;  // at most; 0: as many as the work is worth
+  // Shared by the predictors of one model on one device: weights are prepared once. Filled by the first.
+  std::shared_ptr<CompileCache> cache = {};
 };
 
-// One program for fixed shapes. Weights are shared with the model and with its other predictors. One thread at a time.
+// One program for fixed shapes. One thread at a time.
 class Predictor {
  public:
   Predictor(const keras::Model& model, const CompileOptions& options);
+  // The same for another thread: shares the program and its weights.
+  Predictor context() const;
+  const std::shared_ptr<CompileCache>& cache() const { return cache_; }
 
   const std::vector<Type>& input_types() const { return program_->input_types(); }
   const std::vector<Type>& output_types() const { return program_->output_types(); }
@@ -32,7 +38,15 @@ class Predictor {
   void run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
 
  private:
+  struct Compiled {
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Program> program;
+    std::shared_ptr<CompileCache> cache;
+  };
+  static Compiled compile(const keras::Model& model, const CompileOptions& options);
+  explicit Predictor(Compiled compiled);
   std::shared_ptr<Device> device_;
+  std::shared_ptr<CompileCache> cache_;
   std::unique_ptr<Program> program_;
   std::vector<std::unique_ptr<Buffer>> inputs_, outputs_;
   std::vector<Buffer*> input_pointers_, output_pointers_;
@@ -58,6 +72,7 @@ class BatchPredictor {
     std::unique_ptr<Predictor> predictor;
   };
   std::list<Entry> cache_;  // most recently used first
+  std::shared_ptr<CompileCache> weights_;
 };
 
 }  // namespace tutti

@@ -17,7 +17,8 @@ class Selection {
   Selection(const Graph& graph, int threads);
 
   const Graph& graph() const { return graph_; }
-  int threads() const { return threads_; }  // that a kernel of this program may use
+  // That a kernel of so many operations should use.
+  int threads(int64_t operations) const { return operations < worth_a_team ? 1 : threads_; }
   const Node& node(int32_t index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
   const Type& type(ValueId id) const { return graph_.type(id); }
 
@@ -39,6 +40,7 @@ class Selection {
   void take(const Step& step);
 
  private:
+  static constexpr int64_t worth_a_team = 200'000;  // some tens of microseconds, where waking a thread costs a few
   const Graph& graph_;
   int threads_;
   std::vector<bool> taken_;                    // per node

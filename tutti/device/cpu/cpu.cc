@@ -6,6 +6,7 @@
 #include "tutti/device/host.h"
 #include "tutti/device/host_program.h"
 #include "tutti/device/reference/kernel.h"
+#include "tutti/graph/cost.h"
 #include "tutti/transform/passes.h"
 
 namespace tutti {
@@ -29,18 +30,26 @@ std::vector<Tensor> evaluate(const Graph& graph) {
   return out;
 }
 
+// FLOPs from which a second thread can pay for waking it.
+constexpr int64_t worth_a_team = 500'000;
+
+int threads_for(const Graph& graph, int wanted) {
+  if (wanted == 0) wanted = thread_limit();
+  return cost(graph).flops < worth_a_team ? 1 : wanted;
+}
+
 class CpuDevice : public HostDevice {
  public:
   std::string name() const override { return "cpu"; }
   std::string description() const override { return "this machine's processor: fused kernels, one program a model"; }
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
-  std::unique_ptr<Program> compile(const Graph& graph, std::shared_ptr<CompileCache>& cache) override {
+  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
     verify(graph);
-    if (!cache) cache = std::make_shared<CpuCache>();
-    auto& memo = dynamic_cast<CpuCache&>(*cache);
-    std::lock_guard lock(memo.mutex);
-    Graph simple = run_passes(graph, inference_passes(evaluate, memo.folded));
-    return std::make_unique<HostProgram>(simple, cpu::select_steps(simple, 1), "cpu");
+    if (!settings.cache) settings.cache = std::make_shared<CpuCache>();
+    auto& cache = dynamic_cast<CpuCache&>(*settings.cache);
+    std::lock_guard lock(cache.mutex);
+    Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded));
+    return std::make_unique<HostProgram>(simple, cpu::select_steps(simple, threads_for(simple, settings.threads)), "cpu");
   }
 };
 

@@ -31,7 +31,7 @@ class NullDevice : public HostDevice {
   std::string name() const override { return "null"; }
   std::string description() const override { return "plans and counts, computes nothing"; }
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
-  std::unique_ptr<Program> compile(const Graph& graph, std::shared_ptr<CompileCache>&) override {
+  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings&) override {
     verify(graph);
     return std::make_unique<NullProgram>(graph);
   }

@@ -13,7 +13,7 @@ class ReferenceDevice : public HostDevice {
   std::string name() const override { return "reference"; }
   std::string description() const override { return "plain loops, accumulating in double: the oracle of the other devices"; }
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
-  std::unique_ptr<Program> compile(const Graph& graph, std::shared_ptr<CompileCache>&) override {
+  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings&) override {
     verify(graph);
     return std::make_unique<HostProgram>(graph, reference::make_steps(graph), "reference");
   }

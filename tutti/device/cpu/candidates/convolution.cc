@@ -71,7 +71,7 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
 
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
   const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
-  const int threads = selection.threads();
+  const int threads = selection.threads(2 * result.elements() * weights->shape().elements() / result[result.rank() - 1]);
   auto prepare = [epilogue = match.epilogue, bias = match.bias, residual = match.residual.has_value(),
                   columns = shape.filters](const Pointers& p) {
     Epilogue now = epilogue;

@@ -87,7 +87,7 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   if (match.residual) step.operands.push_back(*match.residual);
   PackedMatrix packed({weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride});
   step.kernel.run = [packed, rows, columns, epilogue = match.epilogue, bias = match.bias, residual = match.residual.has_value(),
-                     threads = selection.threads()](const Pointers& p) {
+                     threads = selection.threads(2 * rows.count * columns * sides->b_depth.count)](const Pointers& p) {
     Epilogue now = epilogue;
     if (residual) now.residual = floats(p.operands[1]), now.residual_stride = columns;
     matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), now, floats(p.results[0]), columns, threads);
@@ -128,7 +128,7 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
   }
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
   Step step = step_of(selection.graph(), index, "batched matmul");
-  const int threads = selection.threads();
+  const int threads = selection.threads(2 * product.batch * size * product.depth);
   step.kernel.workspace = product.workspace(threads) * static_cast<int64_t>(sizeof(float));
   step.kernel.run = [product, offsets, threads](const Pointers& p) {
     for (const Offset& offset : offsets)

@@ -13,11 +13,6 @@ namespace tutti::cpu {
 
 namespace {
 
-// Operations below which a second thread costs more than it brings.
-constexpr int64_t worth_a_team = 1 << 16;
-
-int team_for(const Selection& selection, int64_t operations) { return operations < worth_a_team ? 1 : selection.threads(); }
-
 int32_t index_of(const Graph& graph, const Node* node) { return static_cast<int32_t>(node - graph.nodes().data()); }
 
 // Whether only nodes of the group read the value.
@@ -47,7 +42,7 @@ std::optional<Step> match_row_kernel(const Selection& selection, int32_t index, 
   }
   constexpr const char* names[] = {"softmax", "log softmax", "layer norm", "rms norm"};
   step.name = names[static_cast<size_t>(match->kind)];
-  step.kernel = make_rows(*match, team_for(selection, 8 * match->rows * match->length));
+  step.kernel = make_rows(*match, selection.threads(8 * match->rows * match->length));
   step.in_place = true;
   return step;
 }
@@ -62,7 +57,7 @@ std::optional<Step> match_pool(const Selection& selection, int32_t index, std::s
   int64_t operations = selection.type(node.results[0]).shape.elements();
   for (int64_t size : node.attributes.ints("window")) operations *= size;
   Step step = step_of(selection.graph(), index, "pool");
-  step.kernel = make_pool(selection.graph(), node, team_for(selection, operations));
+  step.kernel = make_pool(selection.graph(), node, selection.threads(operations));
   return step;
 }
 
@@ -74,7 +69,7 @@ std::optional<Step> match_reduction(const Selection& selection, int32_t index, s
     return {};
   }
   Step step = step_of(selection.graph(), index, "reduce");
-  step.kernel = make_reduction(selection.graph(), node, team_for(selection, selection.type(node.operands[0]).shape.elements()));
+  step.kernel = make_reduction(selection.graph(), node, selection.threads(selection.type(node.operands[0]).shape.elements()));
   return step;
 }
 
@@ -166,7 +161,7 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
       step.nodes.push_back(node);
   }
   const int64_t operations = group.shape().elements() * static_cast<int64_t>(inside.size());
-  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, team_for(selection, operations));
+  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, selection.threads(operations));
   return step;
 }
 
