@@ -133,6 +133,23 @@ TEST(FoldConstants, programs_of_one_model_share_folded_weights) {
   EXPECT_EQ(evaluated, 2);
 }
 
+TEST(FoldConstants, tables_of_one_shape_are_not_remembered) {
+  FoldMemo memo;
+  int evaluated = 0;
+  Evaluate counted = [&](const Graph& graph) {
+    ++evaluated;
+    return evaluate_on_reference(graph);
+  };
+  Graph graph;
+  Value table = iota(graph, {DType::f32, {30, 30}}, 0) * 0.5;
+  graph.output("a", table);
+  graph.output("b", tanh(table));
+  for (int run = 1; run < 3; ++run) {
+    fold_constants(graph, counted, memo);
+    EXPECT_EQ(evaluated, 2 * run);  // the table once for both
+  }
+}
+
 TEST(FoldConstants, long_chains_are_computed_in_stages) {
   Graph graph;
   Value x = graph.constant(ramp({2}));

@@ -61,7 +61,6 @@ class Folding {
       if (is_constant_leaf(node)) {
         facts.constant = true;
         facts.sources = type.bytes();
-        facts.expression = memo_.leaf(node.literal);
         continue;
       }
       if (node.op == Op::parameter) continue;
@@ -71,6 +70,8 @@ class Folding {
       for (ValueId id : node.operands) {
         facts.sources = std::min<int64_t>(facts.sources + of(id).sources, int64_t{1} << 50);
         facts.depth = std::max(facts.depth, of(id).depth + 1);
+        // The memo keeps the leaves it knows alive, so it only gets to know those that something is computed from.
+        if (of(id).expression < 0) of(id).expression = memo_.leaf(producer(id).literal);
         operands.push_back(of(id).expression);
       }
       facts.expression = memo_.apply(node.op, node.attributes, type, operands);
@@ -79,11 +80,14 @@ class Folding {
     for (size_t i = 0; i < uses.size(); ++i) facts_[i].uses = uses[i];
   }
 
+  // Larger than what it is computed from. Tables and masks of one shape are: the memo would collect them, so they are not put into it.
+  bool grows(ValueId id) { return graph_.type(id).bytes() > growth * of(id).sources; }
+
   bool fits(const Node& node) {
     int64_t bytes = graph_.type(node.results[0]).bytes();
     // A broadcast costs a device nothing where it is read, and memory when it is a constant.
     if (node.op == Op::broadcast_in_dim) return false;
-    if (bytes <= growth * of(node.results[0]).sources) return true;
+    if (!grows(node.results[0])) return true;
     return bytes <= small_bytes && bytes <= budget_;
   }
 
@@ -98,8 +102,7 @@ class Folding {
       if (constant && !is_constant_leaf(node)) {
         // What several constants share is computed once; long chains are computed in stages.
         facts->folded = (facts->needed || facts->uses > 1 || facts->depth % stage == stage - 1) && fits(node);
-        if (facts->folded && graph_.type(node.results[0]).bytes() > growth * facts->sources)
-          budget_ -= graph_.type(node.results[0]).bytes();
+        if (facts->folded && grows(node.results[0])) budget_ -= graph_.type(node.results[0]).bytes();
       }
       if (constant && (facts->folded || !facts->needed)) continue;
       for (ValueId id : node.operands) of(id).needed = true;
@@ -109,11 +112,17 @@ class Folding {
   Tensor value(ValueId id) {
     const Node& node = producer(id);
     if (is_constant_leaf(node)) return node.literal;
-    if (const Tensor* known = memo_.find(of(id).expression)) return *known;
+    const FoldMemo::Expression expression = of(id).expression;
+    if (const Tensor* known = memo_.find(expression)) return *known;
+    if (auto known = own_.find(expression); known != own_.end()) return known->second;
     Tensor out = node.op == Op::reshape && has_value(node.operands[0])
                      ? value(node.operands[0]).reshaped(graph_.type(id).shape)  // the same bytes
                      : computed(id);
-    memo_.store(of(id).expression, out);
+    if (grows(id)) {
+      own_.emplace(expression, out);
+    } else {
+      memo_.store(expression, out);
+    }
     return out;
   }
 
@@ -152,6 +161,7 @@ class Folding {
   const Evaluate& evaluate_;
   FoldMemo& memo_;
   std::vector<Facts> facts_;
+  std::unordered_map<FoldMemo::Expression, Tensor> own_;  // values that are not remembered
   int64_t budget_ = budget_bytes;
 };
 
