@@ -145,6 +145,21 @@ TEST(cpu_convolution, winograd_is_accurate) {
   }
 }
 
+TEST(cpu_convolution, a_nan_reaches_only_the_windows_that_hold_it) {
+  ConvolutionShape shape = image(9, 9, 32, 32, {1, 3, 3});
+  shape.low = shape.high = {0, 1, 1};
+  ASSERT_TRUE(Winograd::handles(shape));
+  auto x = random_floats(9 * 9 * 32, 1), weights = random_floats(9 * 32 * 32, 2);
+  x[(4 * 9 + 4) * 32] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> y(9 * 9 * 32);
+  const Convolution convolution(shape, weights.data());
+  Floats workspace(convolution.workspace(1));
+  convolution.run(x.data(), {}, y.data(), workspace.data(), 1);
+  for (int row = 0; row < 9; ++row)
+    for (int column = 0; column < 9; ++column)
+      EXPECT_EQ(std::isnan(y[static_cast<size_t>((row * 9 + column) * 32)]), std::abs(row - 4) <= 1 && std::abs(column - 4) <= 1);
+}
+
 TEST(cpu_convolution, groups) {
   ConvolutionShape shape = image(6, 7, 12, 20, {1, 3, 3});
   shape.groups = 4;

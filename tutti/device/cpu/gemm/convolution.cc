@@ -1,6 +1,7 @@
 #include "tutti/device/cpu/gemm/convolution.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "tutti/base/error.h"
@@ -14,16 +15,21 @@ namespace {
 constexpr int64_t kBandSize = 48 * 1024;
 constexpr int64_t kPixelsPerThread = 48;
 
+// An exponent of ones is an infinity or a NaN.
+bool all_finite(const float* x, int64_t count) {
+  constexpr uint32_t exponent = 0x7f800000;
+  uint32_t odd = 0;
+  for (int64_t i = 0; i < count; ++i) odd |= (std::bit_cast<uint32_t>(x[i]) & exponent) == exponent ? 1 : 0;
+  return odd == 0;
+}
+
 }  // namespace
 
 Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
     : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
-  if (Winograd::handles(shape)) {
-    winograd_.emplace(shape, weights);
-    return;
-  }
   const auto& [kd, kh, kw] = shape_.kernel;
   const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
+  if (Winograd::handles(shape) && all_finite(weights, kd * kh * kw * channels * shape_.filters)) winograd_.emplace(shape, weights);
   for (int64_t group = 0; group < shape_.groups; ++group) {
     weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1});
   }
@@ -67,14 +73,16 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
 }
 
 int64_t Convolution::workspace(int threads) const {
-  if (winograd_) return winograd_->workspace(threads);
-  return padded_ ? std::max(1, threads) * band_size_ : 0;
+  const int64_t bands = padded_ ? std::max(1, threads) * band_size_ : 0;
+  return winograd_ ? std::max(bands, winograd_->workspace(threads)) : bands;
 }
 
 void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
   if (shape_.output_pixels() == 0) return;
   epilogue.residual_stride = shape_.filters;
-  if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
+  // Winograd's sums would carry a NaN or an infinity to pixels whose windows do not hold it.
+  if (winograd_ && all_finite(x, shape_.batch * shape_.input[0] * shape_.input[1] * shape_.input[2] * shape_.channels))
+    return winograd_->run(x, epilogue, y, workspace, threads);
   if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);

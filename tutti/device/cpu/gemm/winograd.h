@@ -1,7 +1,7 @@
 // Convolution with a 3x3 kernel and stride 1 by Winograd's F(2x2, 3x3): a tile of 2x2 results takes 16 products per pair of channels in
 // place of 36. Tiles of 4x4 pixels are transformed into 16 planes, each plane is multiplied by the transformed weights, and the products
-// are transformed back. Sums are in float32 and as accurate as the plain ones to about a factor of two; a NaN or an infinity spreads to all
-// 2x2 results of its tiles.
+// are transformed back. Sums are in float32 and as accurate as the plain ones to about a factor of two; a NaN or an infinity would
+// spread to all 2x2 results of its tiles, so the caller looks for them first.
 #pragma once
 
 #include <cstdint>
