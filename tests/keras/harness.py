@@ -27,6 +27,7 @@ class Case:
     length: int = 5  # of every other axis that the model leaves open, in random inputs
     atol: float | None = None  # None: by the model's lowest precision
     rtol: float | None = None
+    scaled: bool = False  # True: atol is for outputs of up to 1, and grows with the largest one
     keep_weights: bool = False  # True: the model's own weights instead of random ones
     eager: bool = False  # True: called without jit, for layers that cannot be traced
     single: bool = True  # also run the first sample alone; False where samples of a batch depend on each other

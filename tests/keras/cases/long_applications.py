@@ -72,8 +72,8 @@ def application(architecture, size, middle, variant="", formats=BOTH, **options)
         fill(model, random, images(architecture, random, 8, size))
         return model
 
-    # Values of up to 8 behind fifty layers: Keras's own backends, JAX and TensorFlow, differ by 4e-5 on ResNet50.
-    return case(name, build, formats=formats, oracle="tensorflow", batch=2, keep_weights=True, eager=True, atol=1e-4, inputs=images(architecture, np.random.default_rng(1), 2, size))
+    # Fifty layers and more: Keras's own backends, JAX and TensorFlow, differ by up to 3.6 times the usual tolerance on ResNet50.
+    return case(name, build, formats=formats, oracle="tensorflow", batch=2, keep_weights=True, eager=True, atol=2e-5, scaled=True, inputs=images(architecture, np.random.default_rng(1), 2, size))
 
 
 def images(architecture, random, count, size):
