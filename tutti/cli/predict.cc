@@ -17,7 +17,7 @@ namespace {
 
 struct Settings {
   std::string model, input, output, device{default_device}, header = "auto";
-  int64_t batch = 0, repeat = 0;
+  int64_t batch = 0, repeat = 0, threads = 0;
   bool latency = false;
 };
 
@@ -70,7 +70,7 @@ class Prediction {
     reader_ = open_samples(settings_.input, input_specs(*model_), header);
     if (std::string odd = reader_->warning(); !odd.empty()) console_.warning(odd);
     batch_ = settings_.batch > 0 ? settings_.batch : default_batch(*model_, *reader_);
-    predictor_ = std::make_unique<BatchPredictor>(model_, settings_.device, batch_);
+    predictor_ = std::make_unique<BatchPredictor>(model_, settings_.device, batch_, static_cast<int>(settings_.threads));
     if (settings_.latency)
       measure();
     else
@@ -224,6 +224,7 @@ Action predict(Options& options) {
                  "Where to: .npy (one output), .npz (an array per output name), .csv; else a table");
   options.option(settings->batch, "--batch", "Samples computed together; default 32, fewer when they are large", 1, 1 << 24);
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
+  options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
   options.choice(settings->header, "--header", {"auto", "yes", "no"}, "Whether a .csv begins with names; auto: when no field is a number");
   options.flag(settings->latency, "--latency", "Run the whole input again and again, print p50, p90, p99, max and predictions/s");
   options.option(settings->repeat, "--repeat", "Runs for --latency; default 100", 1, 1'000'000'000);

@@ -57,8 +57,8 @@ void Predictor::run(std::span<const std::span<const std::byte>> inputs, std::spa
   for (size_t i = 0; i < outputs.size(); ++i) device_->to_host(*outputs_[i], outputs[i]);
 }
 
-BatchPredictor::BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch)
-    : model_(std::move(model)), device_(std::move(device)), batch_(batch) {
+BatchPredictor::BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch, int threads)
+    : model_(std::move(model)), device_(std::move(device)), batch_(batch), threads_(threads) {
   if (batch_ < 1) fail<InvalidArgument>("predict", "a batch has at least one sample; got {}", batch_);
 }
 
@@ -69,7 +69,7 @@ Predictor& BatchPredictor::compiled(const std::vector<Shape>& shapes) {
     return *cache_.front().predictor;
   }
   int64_t batch = shapes.empty() ? 1 : shapes[0][0];
-  cache_.push_front({shapes, std::make_unique<Predictor>(*model_, CompileOptions{batch, device_, shapes, 0, weights_})});
+  cache_.push_front({shapes, std::make_unique<Predictor>(*model_, CompileOptions{batch, device_, shapes, threads_, weights_})});
   weights_ = cache_.front().predictor->cache();
   if (cache_.size() > max_cached_predictors) cache_.pop_back();
   return *cache_.front().predictor;

@@ -55,7 +55,7 @@ class Predictor {
 // Any number of samples: cuts them into batches, keeps a bounded number of compiled predictors, converts dtypes as Keras does.
 class BatchPredictor {
  public:
-  BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch);
+  BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch, int threads = 0);
 
   // One tensor an input in the model's order, first axis the samples; gives one tensor an output.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
@@ -67,6 +67,7 @@ class BatchPredictor {
   std::shared_ptr<const keras::Model> model_;
   std::string device_;
   int64_t batch_;
+  int threads_;
   struct Entry {
     std::vector<Shape> shapes;
     std::unique_ptr<Predictor> predictor;
