@@ -42,7 +42,7 @@ Rows nn_operations();         // operations/nn.cc
 Rows window_operations();     // operations/windows.cc
 Rows image_operations();      // operations/images.cc
 Rows signal_operations();     // operations/signals.cc
-Rows rearrange_operations();   // operations/rearrange.cc
+Rows rearrange_operations();  // operations/rearrange.cc
 Rows refused_operations();    // operations/refused.cc
 
 }  // namespace tutti::keras

@@ -50,11 +50,13 @@ Outputs resize(Call& c) {
   if (crop && padded) c.config.invalid("crops or pads to an aspect ratio, not both");
   if (crop) images = crop_to_aspect_ratio(images, size[0], size[1], first);
   if (padded) {
-    if (c.config.text("fill_mode", "constant") != "constant") c.config.unsupported("'fill_mode' is constant; got '{}'", c.config.text("fill_mode"));
+    if (c.config.text("fill_mode", "constant") != "constant")
+      c.config.unsupported("'fill_mode' is constant; got '{}'", c.config.text("fill_mode"));
     if (!is_float(dtype)) images = convert(images, DType::f32);
     images = pad_to_aspect_ratio(images, size[0], size[1], c.config.number("fill_value", 0), first);
   }
-  return rounded_to(resample(images, {size[0], size[1], c.config.text("interpolation", "bilinear"), c.config.flag("antialias", false)}, first), dtype);
+  return rounded_to(
+      resample(images, {size[0], size[1], c.config.text("interpolation", "bilinear"), c.config.flag("antialias", false)}, first), dtype);
 }
 
 // One side's low border, size and high border, of which the file gives two or three; sizes add up to `whole` of the larger image.
@@ -124,13 +126,17 @@ struct Planes {
 };
 Planes planes(Call& c) {
   Images images = read_images(c);
-  if (!is_float(images.x.dtype()) || images.x.extent(3) != 3) c.config.invalid("takes three channels of floats; got {}", to_string(images.x.type()));
+  if (!is_float(images.x.dtype()) || images.x.extent(3) != 3)
+    c.config.invalid("takes three channels of floats; got {}", to_string(images.x.type()));
   return {images, index_axis(images.x, 3, 0), index_axis(images.x, 3, 1), index_axis(images.x, 3, 2)};
 }
 
 Outputs rgb_to_hsv(Call& c) {
   auto [images, red, green, blue] = planes(c);
-  double smallest = red.dtype() == DType::f16 ? 0x1p-10 : red.dtype() == DType::bf16 ? 0x1p-7 : red.dtype() == DType::f32 ? 0x1p-23 : 0x1p-52;
+  double smallest = red.dtype() == DType::f16    ? 0x1p-10
+                    : red.dtype() == DType::bf16 ? 0x1p-7
+                    : red.dtype() == DType::f32  ? 0x1p-23
+                                                 : 0x1p-52;
   auto cleaned = [&](Value x) { return select(compare(abs(x), smallest, Direction::LT), full_like(x, 0), x); };
   Value r = cleaned(red), g = cleaned(green), b = cleaned(blue), zero = full_like(r, 0), one = full_like(r, 1);
   Value value = maximum(maximum(r, g), b), range = value - minimum(minimum(r, g), b);
@@ -204,7 +210,8 @@ Outputs ssim(Call& c) {
   auto curve = bell(c.config, size, c.config.number("filter_sigma", 1.5));
   auto window = outer(curve, curve);
   auto blurred = [&](Value x) { return filtered(x, window, size, size, "valid"); };
-  double range = c.config.number("max_val", 1), c1 = std::pow(c.config.number("k1", 0.01) * range, 2), c2 = std::pow(c.config.number("k2", 0.03) * range, 2);
+  double range = c.config.number("max_val", 1), c1 = std::pow(c.config.number("k1", 0.01) * range, 2),
+         c2 = std::pow(c.config.number("k2", 0.03) * range, 2);
   Value mean_a = blurred(a), mean_b = blurred(b), both = mean_a * mean_b, squares = mean_a * mean_a + mean_b * mean_b;
   Value variances = blurred(a * a) + blurred(b * b) - squares, covariance = blurred(a * b) - both;
   Value map = (both * 2.0 + c1) * (covariance * 2.0 + c2) / ((squares + c1) * (variances + c2));
@@ -254,7 +261,8 @@ struct Sampling {
 // x at places between its elements. `places` holds one tensor an axis of x, all of one shape, in elements; axes without one stand for
 // themselves through `fixed`, the part of the flat index that needs no interpolation.
 Value sample(const Config& config, Value x, const std::vector<std::pair<int64_t, Value>>& places, Value fixed, const Sampling& how) {
-  if (x.shape().elements() < 1 || x.shape().elements() > std::numeric_limits<int32_t>::max()) config.unsupported("sampling {} is not done", to_string(x.type()));
+  if (x.shape().elements() < 1 || x.shape().elements() > std::numeric_limits<int32_t>::max())
+    config.unsupported("sampling {} is not done", to_string(x.type()));
   if (places.size() > 6) config.unsupported("sampling along {} axes is not done", places.size());
   DType precise = float_type(x.dtype());
   Ints strides = x.shape().strides();
@@ -274,7 +282,8 @@ Value sample(const Config& config, Value x, const std::vector<std::pair<int64_t,
       Value below = floor(place), share = convert(place - below, precise), index = convert(below, DType::i32);
       choices.push_back({neighbour(index, 1.0 - share), neighbour(index + 1, share)});
     } else {
-      choices.push_back({neighbour(convert(unary(Op::round_nearest_afz, place), DType::i32), full(x.graph(), {precise, place.shape()}, 1))});
+      choices.push_back(
+          {neighbour(convert(unary(Op::round_nearest_afz, place), DType::i32), full(x.graph(), {precise, place.shape()}, 1))});
     }
   }
   size_t corners = size_t{1} << (how.linear ? choices.size() : 0);
@@ -297,7 +306,8 @@ Outputs map_coordinates(Call& c) {
   Value x = array(c, "inputs"), coordinates;
   // Coordinates are one tensor, or a list with one an axis.
   auto each = operand_list(c, 1, "coordinates");
-  if (static_cast<int64_t>(each.size()) != x.rank()) c.config.invalid("'coordinates' has {} entries for {}", each.size(), to_string(x.type()));
+  if (static_cast<int64_t>(each.size()) != x.rank())
+    c.config.invalid("'coordinates' has {} entries for {}", each.size(), to_string(x.type()));
   int64_t order = c.config.integer("order");
   if (order != 0 && order != 1) c.config.invalid("'order' is 0 or 1; got {}", order);
   std::vector<std::pair<int64_t, Value>> places;
@@ -317,7 +327,8 @@ Outputs affine_transform(Call& c) {
   if (transform.rank() != 2 || transform.extent(1) != 8 || (transform.extent(0) != 1 && transform.extent(0) != x.extent(0)))
     c.config.invalid("'transform' has eight numbers an image; got {}", to_string(transform.type()));
   std::string interpolation = c.config.text("interpolation", "bilinear");
-  if (interpolation != "bilinear" && interpolation != "nearest") c.config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
+  if (interpolation != "bilinear" && interpolation != "nearest")
+    c.config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
   Type places{transform.dtype(), x.shape()}, counts{DType::i32, x.shape()};
   auto factor = [&](int64_t i) { return reshape(index_axis(transform, 1, i), {transform.extent(0), 1, 1, 1}); };
   Value row = iota(c.graph, places, 1), column = iota(c.graph, places, 2), channel = iota(c.graph, places, 3);
@@ -325,13 +336,15 @@ Outputs affine_transform(Call& c) {
   Value across = row * factor(1) + column * factor(0) + channel * factor(7) + factor(2);
   Ints strides = x.shape().strides();
   Value fixed = iota(c.graph, counts, 0) * static_cast<double>(strides[0]) + iota(c.graph, counts, 3);
-  Value out = sample(c.config, x, {{1, y}, {2, across}}, fixed, {interpolation == "bilinear", read_fill(c.config), c.config.number("fill_value", 0)});
+  Value out = sample(c.config, x, {{1, y}, {2, across}}, fixed,
+                     {interpolation == "bilinear", read_fill(c.config), c.config.number("fill_value", 0)});
   return as_given(images, out);
 }
 
 const LayerRow rows[] = {
     operation("AffineTransform", affine_transform, "interpolation fill_mode fill_value data_format"),
-    operation("CropImages", crop_images, "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
+    operation("CropImages", crop_images,
+              "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
     operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format"),
     operation("HSVToRGB", hsv_to_rgb, "data_format"),
     operation("MapCoordinates", map_coordinates, "order fill_mode fill_value"),

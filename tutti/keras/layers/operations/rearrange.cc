@@ -72,7 +72,8 @@ void split_axis(Call& c, const Names& group, int64_t extent, Ints& out) {
 Outputs rearrange(Call& c) {
   Value x = array(c, "tensor");
   const Argument* given = c.arguments.find(1, "pattern");
-  if (given == nullptr || given->kind != Argument::Kind::constant || !given->constant.is_string()) c.config.invalid("is called without a pattern");
+  if (given == nullptr || given->kind != Argument::Kind::constant || !given->constant.is_string())
+    c.config.invalid("is called without a pattern");
   std::string_view pattern = given->constant.as_string();
   size_t arrow = pattern.find("->");
   if (arrow == std::string_view::npos) c.config.invalid("pattern '{}' has no '->'", escape(pattern, 80));

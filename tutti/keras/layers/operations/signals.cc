@@ -29,12 +29,14 @@ Complex complex_argument(Call& c) {
 }
 
 int64_t transform_length(const Config& config, int64_t n) {
-  if (n < 1 || n > longest_transform) config.unsupported("transforms of {} elements are not done; hint: up to {} are", n, longest_transform);
+  if (n < 1 || n > longest_transform)
+    config.unsupported("transforms of {} elements are not done; hint: up to {} are", n, longest_transform);
   return n;
 }
 
 // [from, to]: weight(k or t) * cos or sin of 2 pi t k / n.
-Value wave(Graph& graph, DType dtype, int64_t from, int64_t to, int64_t n, double (*function)(double), const std::function<double(int64_t)>& weight) {
+Value wave(Graph& graph, DType dtype, int64_t from, int64_t to, int64_t n, double (*function)(double),
+           const std::function<double(int64_t)>& weight) {
   Tensor table(DType::f64, Shape({from, to}));
   auto out = table.as<double>();
   for (int64_t i = 0; i < from; ++i)
@@ -48,9 +50,7 @@ double one(int64_t) { return 1; }
 double cosine(double x) { return std::cos(x); }
 double sine(double x) { return std::sin(x); }
 
-Value along(Value x, Value matrix, int64_t axis) {
-  return moveaxis(dot_general(x, matrix, {{}, {}, {axis}, {0}}), {-1}, {axis});
-}
+Value along(Value x, Value matrix, int64_t axis) { return moveaxis(dot_general(x, matrix, {{}, {}, {axis}, {0}}), {-1}, {axis}); }
 
 Complex transform(const Config& config, Complex x, int64_t axis, bool inverse) {
   axis = wrapped_axis(config, axis, x.re.rank());
@@ -73,7 +73,8 @@ Value fitted(Value x, int64_t n) {
 Complex real_transform(Value x, int64_t n) {
   x = fitted(x, n);
   int64_t bins = n / 2 + 1, axis = x.rank() - 1;
-  return {along(x, wave(x.graph(), x.dtype(), n, bins, n, cosine, one), axis), -along(x, wave(x.graph(), x.dtype(), n, bins, n, sine, one), axis)};
+  return {along(x, wave(x.graph(), x.dtype(), n, bins, n, cosine, one), axis),
+          -along(x, wave(x.graph(), x.dtype(), n, bins, n, sine, one), axis)};
 }
 
 // The bins between the first and the middle one stand for their mirror images too.
@@ -81,7 +82,8 @@ Value inverse_real_transform(Complex x, int64_t n) {
   int64_t bins = n / 2 + 1, axis = x.re.rank() - 1;
   auto weight = [n](int64_t k) { return (k == 0 || 2 * k == n ? 1.0 : 2.0) / static_cast<double>(n); };
   Value re = fitted(x.re, bins), im = fitted(x.im, bins);
-  return along(re, wave(re.graph(), re.dtype(), bins, n, n, cosine, weight), axis) - along(im, wave(re.graph(), re.dtype(), bins, n, n, sine, weight), axis);
+  return along(re, wave(re.graph(), re.dtype(), bins, n, n, cosine, weight), axis) -
+         along(im, wave(re.graph(), re.dtype(), bins, n, n, sine, weight), axis);
 }
 
 Outputs fft(Call& c) { return pair(transform(c.config, complex_argument(c), -1, false)); }
@@ -118,7 +120,8 @@ Frames read_frames(Call& c) {
   if (given.is_string() && given.as_string() != "hann" && given.as_string() != "hamming")
     c.config.invalid("'window' is hann, hamming or numbers; got {}", given.dump());
   std::vector<double> values = given.is_list() ? c.config.numbers("window") : std::vector<double>();
-  if (given.is_list() && static_cast<int64_t>(values.size()) != length) c.config.invalid("'window' has {} numbers, expected {}", values.size(), length);
+  if (given.is_list() && static_cast<int64_t>(values.size()) != length)
+    c.config.invalid("'window' has {} numbers, expected {}", values.size(), length);
   for (int64_t i = 0; i < length && !given.is_null(); ++i) {
     double turn = std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(length));
     double value = given.is_list() ? values[static_cast<size_t>(i)] : given.as_string() == "hann" ? 0.5 - 0.5 * turn : 0.54 - 0.46 * turn;
