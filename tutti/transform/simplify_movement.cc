@@ -85,7 +85,7 @@ bool takes_all(const Shape& shape, const Ints& start, const Ints& limit, const I
 
 Shape sliced_shape(const Ints& start, const Ints& limit, const Ints& strides) {
   Ints out;
-  for (size_t i = 0; i < start.size(); ++i) out.push_back((limit[i] - start[i] + strides[i] - 1) / strides[i]);
+  for (size_t i = 0; i < start.size(); ++i) out.push_back(limit[i] == start[i] ? 0 : (limit[i] - start[i] - 1) / strides[i] + 1);
   return out;
 }
 
@@ -113,8 +113,9 @@ Value slice(Simplifier& to, const Candidate& node) {
     Ints first = made_by(x).attributes.ints("start"), end = first, steps = made_by(x).attributes.ints("strides");
     for (size_t i = 0; i < first.size(); ++i) {
       first[i] += start[i] * steps[i];
-      steps[i] *= strides[i];
-      end[i] = first[i] + (shape[static_cast<int64_t>(i)] - 1) * steps[i] + 1;
+      const int64_t count = shape[static_cast<int64_t>(i)];
+      steps[i] = count == 1 ? 1 : steps[i] * strides[i];  // a step that is never taken may be of any size
+      end[i] = first[i] + (count - 1) * steps[i] + 1;
     }
     return to.slice(source, first, end, steps);
   }
