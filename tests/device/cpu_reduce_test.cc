@@ -2,22 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
+#include "tests/device/random_data.h"
 #include "tests/device/run_graph.h"
 #include "tutti/device/cpu/loops/reduce.h"
 #include "tutti/graph/build.h"
 
 namespace tutti::cpu {
 namespace {
-
-std::vector<float> random_floats(int64_t count, float low, float high) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> real(low, high);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& x : values) x = real(random);
-  return values;
-}
 
 void expect_as_reference(const Graph& graph, const std::vector<float>& values, const Shape& shape) {
   const Node& node = graph.nodes().back();
@@ -41,7 +33,7 @@ TEST(cpu_reduce, any_axes_of_any_kind) {
   const std::vector<Shape> shapes = {{},     {1},    {7},          {9, 17},      {33, 4, 5},         {2, 49, 130}, {3, 4, 5, 6},
                                      {2, 0}, {0, 3}, {5, 1, 1, 3}, {2, 300, 40}, {2, 3, 4, 2, 3, 4}, {40000, 3},   {1, 16, 16, 64}};
   for (const Shape& shape : shapes) {
-    auto values = random_floats(shape.elements(), 0.9f, 1.1f);
+    auto values = random_floats(shape.elements(), 0.9f, 1.1f, 7);
     for (unsigned which = 0; which < (1u << shape.rank()); ++which) {
       Ints axes;
       for (int64_t i = 0; i < shape.rank(); ++i)
@@ -58,7 +50,7 @@ TEST(cpu_reduce, any_axes_of_any_kind) {
 
 TEST(cpu_reduce, long_sums_keep_the_precision_of_a_float) {
   const int64_t length = 1 << 20;
-  auto values = random_floats(length * 3, 0, 1);
+  auto values = random_floats(length * 3, 0, 1, 7);
   double all = 0, first = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     all += values[i];

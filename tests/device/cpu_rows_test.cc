@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
 
+#include "tests/device/random_data.h"
 #include "tutti/device/cpu/loops/rows.h"
 
 namespace tutti::cpu {
@@ -14,21 +14,13 @@ namespace {
 
 const int64_t lengths[] = {1, 2, 7, 8, 9, 31, 64, 1000, 20011};
 
-std::vector<float> random_floats(int64_t count, float low, float high) {
-  std::mt19937 random(3);
-  std::uniform_real_distribution<float> real(low, high);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& x : values) x = real(random);
-  return values;
-}
-
 // Calls check(x, y, length) for each row, with the results of one and of two threads, apart and in place.
 template <class Kernel, class Check>
 void for_rows(float low, float high, const Kernel& kernel, const Check& check) {
   for (int64_t length : lengths) {
     for (int threads : {1, 2}) {
       const int64_t rows = 3;
-      auto x = random_floats(rows * length, low, high), y = std::vector<float>(x.size()), z = x;
+      auto x = random_floats(rows * length, low, high, 3), y = std::vector<float>(x.size()), z = x;
       kernel(x.data(), rows, length, y.data(), threads);
       kernel(z.data(), rows, length, z.data(), threads);
       ASSERT_EQ(y, z) << "in place";
@@ -80,7 +72,7 @@ TEST(cpu_rows, softmax_of_masked_and_of_impossible_rows) {
 TEST(cpu_rows, normalize) {
   for (bool centered : {true, false}) {
     for (unsigned parts = 0; parts < 4; ++parts) {
-      auto scale = random_floats(20011, 0.5f, 2), offset = random_floats(20011, -1, 1);
+      auto scale = random_floats(20011, 0.5f, 2, 3), offset = random_floats(20011, -1, 1, 3);
       Normalization how{.scale = (parts & 1) != 0 ? scale.data() : nullptr,
                         .offset = (parts & 2) != 0 ? offset.data() : nullptr,
                         .epsilon = 1e-3f,

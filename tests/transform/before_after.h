@@ -27,6 +27,14 @@ void expect_unchanged(PassFunction&& pass, std::string_view text) {
   expect_after(pass, text, text);
 }
 
+// A graph that is a scan of one carry %0, whose body's lines make %c, the next one.
+inline std::string in_a_scan(std::string_view lines) {
+  return R"(graph { %a = parameter {role = "input", name = "a"} : f32[2]
+      %p = scan(%a) {carries = 1, slices = 0, length = 3, reverse = 0} {
+        %0 = parameter {role = "input", name = "carry0"} : f32[2] )" +
+         std::string(lines) + R"( return %c "carry0" } return %p "p" })";
+}
+
 // Inputs of a graph: a little of everything, or with NaN, infinities and both zeros among the numbers.
 inline std::vector<Tensor> make_inputs(const Graph& graph, bool special) {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

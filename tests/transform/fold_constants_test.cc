@@ -161,13 +161,8 @@ TEST(FoldConstants, long_chains_are_computed_in_stages) {
 }
 
 TEST(FoldConstants, works_inside_of_scans) {
-  auto text = [](std::string_view lines) {
-    return R"(graph { %a = parameter {role = "input", name = "a"} : f32[2]
-      %p = scan(%a) {carries = 1, slices = 0, length = 3, reverse = 0} {
-        %0 = parameter {role = "input", name = "carry0"} : f32[2] )" +
-           std::string(lines) + R"( %c = add(%0, %k) return %c "carry0" } return %p "p" })";
-  };
-  expect_after(fold, text("%i = constant <1, -1> : f32[2] %k = abs(%i)"), text("%k = constant <1, 1> : f32[2]"));
+  expect_after(fold, in_a_scan("%i = constant <1, -1> : f32[2] %k = abs(%i) %c = add(%0, %k)"),
+               in_a_scan("%k = constant <1, 1> : f32[2] %c = add(%0, %k)"));
 }
 
 }  // namespace

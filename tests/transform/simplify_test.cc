@@ -275,13 +275,7 @@ TEST(Simplify, products_get_a_left_side_of_rows) {
 }
 
 TEST(Simplify, works_inside_of_scans) {
-  auto text = [](std::string_view next) {
-    return R"(graph { %a = parameter {role = "input", name = "a"} : f32[2]
-      %p = scan(%a) {carries = 1, slices = 0, length = 3, reverse = 0} {
-        %0 = parameter {role = "input", name = "carry0"} : f32[2] )" +
-           std::string(next) + R"( return %c "carry0" } return %p "p" })";
-  };
-  expect_after(simplify_and_clean, text("%b = tanh(%0) %d = negate(%b) %c = negate(%d)"), text("%c = tanh(%0)"));
+  expect_after(simplify_and_clean, in_a_scan("%b = tanh(%0) %d = negate(%b) %c = negate(%d)"), in_a_scan("%c = tanh(%0)"));
 }
 
 }  // namespace
