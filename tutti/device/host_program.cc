@@ -1,31 +1,23 @@
 #include "tutti/device/host_program.h"
 
-#include <cstring>
-#include <set>
-
 #include "tutti/base/error.h"
+#include "tutti/device/bytes.h"
 #include "tutti/device/host.h"
 
 namespace tutti {
 
 namespace {
 
-void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+bool is_input(std::span<Buffer* const> inputs, Buffer& output) {
+  for (Buffer* input : inputs)
+    if (input->host().data() == output.host().data()) return true;
+  return false;
 }
 
 }  // namespace
 
 // What contexts share.
 struct HostProgram::Code {
-  struct Weight {
-    ValueId value;
-    Tensor tensor;
-  };
-  struct Output {
-    ValueId value;
-    bool direct;  // can be computed in the caller's buffer
-  };
   struct Update {
     ValueId state, next;
     int64_t bytes, stage;
@@ -34,14 +26,14 @@ struct HostProgram::Code {
 
   Sequence sequence;
   std::vector<ValueId> inputs;
-  std::vector<Output> outputs;
-  std::vector<Weight> weights, states;
+  std::vector<Sequence::Port> outputs;
+  std::vector<BoundTensor> weights, states;
   std::vector<Update> updates;
   int64_t state_bytes = 0, staged_bytes = 0;
 
   Code(const Graph& graph, std::vector<Step> steps, std::string_view device) : sequence(graph, std::move(steps)) {
     take_parameters(graph, device);
-    plan_outputs(graph);
+    outputs = sequence.output_ports(graph);
     plan_updates(graph);
   }
 
@@ -58,16 +50,6 @@ struct HostProgram::Code {
       bool weight = role(node) == Graph::Role::weight;
       (weight ? weights : states).push_back({id, node.literal});
       if (!weight) state_bytes += node.literal.type().bytes();
-    }
-  }
-
-  void plan_outputs(const Graph& graph) {
-    std::set<ValueId> taken;
-    for (const auto& update : graph.updates()) taken.insert(sequence.root(update.next));
-    for (const auto& output : graph.outputs()) {
-      ValueId root = sequence.root(output.value);
-      bool direct = sequence.computed(root) && taken.insert(root).second;
-      outputs.push_back({direct ? root : output.value, direct});
     }
   }
 
@@ -109,12 +91,6 @@ void HostProgram::make_frame() {
     sequence.bind(frame, state.value, own.bytes().data());
     states_.push_back({state.value, std::move(own)});
   }
-}
-
-bool HostProgram::is_input(std::span<Buffer* const> inputs, Buffer& output) const {
-  for (Buffer* input : inputs)
-    if (input->host().data() == output.host().data()) return true;
-  return false;
 }
 
 void HostProgram::run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) {

@@ -17,16 +17,15 @@ class HostProgram : public Program {
 
  private:
   struct Code;
-  struct State {
+  struct BoundTensor {
     ValueId value;
     Tensor tensor;
   };
   HostProgram(const Program& types, std::shared_ptr<const Code> code);
   void make_frame();
-  bool is_input(std::span<Buffer* const> inputs, Buffer& output) const;
 
   std::shared_ptr<const Code> code_;
-  std::vector<State> states_;  // this program's own
+  std::vector<BoundTensor> states_;  // this program's own
   Tensor frame_, staging_;
 };
 

@@ -17,7 +17,7 @@ class Arena {
  public:
   int64_t take(int64_t bytes) {
     if (bytes == 0) return 0;
-    bytes = (bytes + Plan::alignment - 1) / Plan::alignment * Plan::alignment;
+    bytes = Plan::aligned(bytes);
     auto fit = by_size_.lower_bound({bytes, 0});
     if (fit == by_size_.end()) return grow(bytes);
     auto [size, offset] = *fit;
@@ -28,7 +28,7 @@ class Arena {
 
   void give(int64_t offset, int64_t bytes) {
     if (bytes == 0) return;
-    bytes = (bytes + Plan::alignment - 1) / Plan::alignment * Plan::alignment;
+    bytes = Plan::aligned(bytes);
     auto next = by_offset_.lower_bound(offset);
     if (next != by_offset_.end() && next->first == offset + bytes) {
       bytes += next->second;

@@ -11,6 +11,7 @@ namespace tutti {
 
 struct Plan {
   static constexpr int64_t alignment = 64;
+  static int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   static constexpr int64_t outside = -1;  // parameters, constants, views of them, and values inside a step
 
   std::vector<ValueId> root;       // per value: itself, or the value whose bytes it is a view of

@@ -1,16 +1,13 @@
 #include "tutti/device/scan.h"
 
-#include <cstring>
 #include <memory>
-#include <set>
 
+#include "tutti/device/bytes.h"
 #include "tutti/device/sequence.h"
 
 namespace tutti {
 
 namespace {
-
-int64_t aligned(int64_t bytes) { return (bytes + Plan::alignment - 1) / Plan::alignment * Plan::alignment; }
 
 class Scan {
  public:
@@ -22,17 +19,11 @@ class Scan {
     reverse_ = node.attributes.integer("reverse") != 0;
     for (const Node* parameter : body.parameters(Graph::Role::input))
       inputs_.push_back({parameter->results[0], body.type(parameter->results[0]).bytes()});
-    std::set<ValueId> moved;
-    for (const auto& output : body.outputs()) {
-      ValueId root = body_->root(output.value);
-      bool whole = body.type(root).bytes() == body.type(output.value).bytes();
-      bool direct = whole && body_->computed(root) && moved.insert(root).second;
-      outputs_.push_back({direct ? root : output.value, body.type(output.value).bytes(), direct});
-    }
-    workspace_ = aligned(body_->frame_bytes());
+    for (const auto& [value, direct] : body_->output_ports(body)) outputs_.push_back({value, body.type(value).bytes(), direct});
+    workspace_ = Plan::aligned(body_->frame_bytes());
     for (size_t i = 0; i < carries_; ++i) {
       outputs_[i].spare = workspace_;
-      workspace_ += aligned(outputs_[i].bytes);
+      workspace_ += Plan::aligned(outputs_[i].bytes);
     }
   }
 
@@ -43,7 +34,7 @@ class Scan {
     body_->place(frame);
     for (size_t i = carries_ + slices_; i < inputs_.size(); ++i) body_->bind(frame, inputs_[i].value, p.operands[i]);
     if (length_ == 0)
-      for (size_t i = 0; i < carries_; ++i) copy(p.results[i], p.operands[i], outputs_[i].bytes);
+      for (size_t i = 0; i < carries_; ++i) copy_bytes(p.results[i], p.operands[i], outputs_[i].bytes);
     for (int64_t step = 0; step < length_; ++step) {
       int64_t at = reverse_ ? length_ - 1 - step : step;
       for (size_t i = 0; i < carries_; ++i) body_->bind(frame, inputs_[i].value, step == 0 ? p.operands[i] : next_carry(p, i, step - 1));
@@ -53,7 +44,7 @@ class Scan {
         if (outputs_[i].direct) body_->bind(frame, outputs_[i].value, place(i));
       body_->run(frame);
       for (size_t i = 0; i < outputs_.size(); ++i)
-        if (!outputs_[i].direct) copy(place(i), body_->value(frame, outputs_[i].value), outputs_[i].bytes);
+        if (!outputs_[i].direct) copy_bytes(place(i), body_->value(frame, outputs_[i].value), outputs_[i].bytes);
     }
   }
 
@@ -69,9 +60,6 @@ class Scan {
   // result.
   std::byte* next_carry(const Pointers& p, size_t i, int64_t step) const {
     return (length_ - 1 - step) % 2 == 0 ? p.results[i] : p.workspace + outputs_[i].spare;
-  }
-  static void copy(std::byte* to, const std::byte* from, int64_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 
   std::shared_ptr<const Sequence> body_;  // shared: std::function copies what it holds

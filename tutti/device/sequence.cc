@@ -1,7 +1,7 @@
 #include "tutti/device/sequence.h"
 
 #include <algorithm>
-#include <limits>
+#include <set>
 
 namespace tutti {
 
@@ -10,12 +10,11 @@ size_t at(ValueId id) { return static_cast<size_t>(id); }
 }  // namespace
 
 Sequence::Sequence(const Graph& graph, std::vector<Step> steps)
-    : plan_(plan_memory(graph, steps)), steps_(std::move(steps)), first_slot_(graph.value_count()), uses_(graph.value_count()) {
+    : plan_(plan_memory(graph, steps)), steps_(std::move(steps)), uses_(graph.value_count()) {
   auto slot = [&](ValueId id) { uses_[at(root(id))].push_back(slot_count_++); };
   for (const auto& node : graph.nodes())
     for (ValueId id : node.results) {
       if (root(id) != id) continue;
-      first_slot_[at(id)] = slot_count_;
       slot(id);
       if (plan_.offset[at(id)] != Plan::outside) planned_.emplace_back(id, plan_.offset[at(id)]);
       if (node.op != Op::constant) continue;
@@ -26,9 +25,8 @@ Sequence::Sequence(const Graph& graph, std::vector<Step> steps)
     step_slots_.push_back(slot_count_);
     for (ValueId id : step.operands) slot(id);
     for (ValueId id : step.results) slot(id);
-    if (__builtin_add_overflow(launches_, step.launches, &launches_)) launches_ = std::numeric_limits<int64_t>::max();
   }
-  table_ = (plan_.arena_bytes + Plan::alignment - 1) / Plan::alignment * Plan::alignment;
+  table_ = Plan::aligned(plan_.arena_bytes);
 }
 
 void Sequence::place(std::byte* frame) const {
@@ -43,13 +41,23 @@ void Sequence::bind(std::byte* frame, ValueId value, const std::byte* data) cons
   for (size_t slot : uses_[at(value)]) table[slot] = const_cast<std::byte*>(data);
 }
 
-void Sequence::run_step(std::byte* frame, size_t step) const {
-  std::byte** operands = slots(frame) + step_slots_[step];
-  steps_[step].kernel.run({operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step]});
+void Sequence::run(std::byte* frame) const {
+  for (size_t step = 0; step < steps_.size(); ++step) {
+    std::byte** operands = slots(frame) + step_slots_[step];
+    steps_[step].kernel.run({operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step]});
+  }
 }
 
-void Sequence::run(std::byte* frame) const {
-  for (size_t step = 0; step < steps_.size(); ++step) run_step(frame, step);
+std::vector<Sequence::Port> Sequence::output_ports(const Graph& graph) const {
+  std::set<ValueId> taken;  // what two outputs, or an output and an update, have in common has one place
+  for (const auto& update : graph.updates()) taken.insert(root(update.next));
+  std::vector<Port> out;
+  for (const auto& output : graph.outputs()) {
+    ValueId source = root(output.value);
+    bool direct = plan_.offset[at(source)] != Plan::outside && taken.insert(source).second;
+    out.push_back({direct ? source : output.value, direct});
+  }
+  return out;
 }
 
 }  // namespace tutti

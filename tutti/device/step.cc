@@ -20,9 +20,7 @@ bool only_inserts_ones(const Type& from, const Type& to, const Ints& dimensions)
 
 int64_t count_launches(const Node& node) {
   if (!node.body) return 1;
-  int64_t count = 0;
-  for (const auto& step : one_step_a_node(*node.body))
-    if (__builtin_add_overflow(count, step.launches, &count)) return std::numeric_limits<int64_t>::max();
+  int64_t count = total_launches(one_step_a_node(*node.body));
   if (__builtin_mul_overflow(count, node.attributes.integer("length"), &count)) return std::numeric_limits<int64_t>::max();
   return count;
 }
@@ -37,6 +35,17 @@ bool is_view(const Graph& graph, const Node& node) {
   return false;
 }
 
+bool needs_step(const Graph& graph, const Node& node) {
+  return node.op != Op::parameter && node.op != Op::constant && !is_view(graph, node);
+}
+
+int64_t total_launches(std::span<const Step> steps) {
+  int64_t count = 0;
+  for (const Step& step : steps)
+    if (__builtin_add_overflow(count, step.launches, &count)) return std::numeric_limits<int64_t>::max();
+  return count;
+}
+
 Step step_of(const Graph& graph, int32_t index, std::string name) {
   const Node& node = graph.nodes()[static_cast<size_t>(index)];
   Step step{std::move(name), {index}, node.operands, node.results};
@@ -48,7 +57,7 @@ std::vector<Step> one_step_a_node(const Graph& graph) {
   std::vector<Step> out;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
-    if (node.op == Op::parameter || node.op == Op::constant || is_view(graph, node)) continue;
+    if (!needs_step(graph, node)) continue;
     out.push_back(step_of(graph, static_cast<int32_t>(n), std::string(tutti::name(node.op))));
   }
   return out;

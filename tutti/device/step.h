@@ -1,6 +1,7 @@
 // A step of a program: one or more nodes of a graph that one kernel computes. Values between the nodes of a step have no memory.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "tutti/device/kernel.h"
@@ -17,13 +18,18 @@ struct Step {
   int64_t launches = 1;  // kernels a run, those of a loop's body counted each time
 };
 
-// Whether the node's result is its first operand's bytes under another type. Such nodes need no step.
+// Whether the node's result is its first operand's bytes under another type.
 bool is_view(const Graph& graph, const Node& node);
+// Whether it computes anything: no parameter, constant or view.
+bool needs_step(const Graph& graph, const Node& node);
+
+// Of all steps; as large as can be rather than wrapped around.
+int64_t total_launches(std::span<const Step> steps);
 
 // The node alone as a step, without its kernel.
 Step step_of(const Graph& graph, int32_t node, std::string name);
 
-// Every node but leaves and views as a step of its own, without kernels.
+// Every node that needs one as a step of its own, without kernels.
 std::vector<Step> one_step_a_node(const Graph& graph);
 
 }  // namespace tutti

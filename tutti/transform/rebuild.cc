@@ -75,12 +75,12 @@ bool is_plain_constant(Value value) {
   return is_constant_leaf(made_by(value));
 }
 
-std::optional<double> splat(Value value) {
-  while (made_by(value).op == Op::broadcast_in_dim || made_by(value).op == Op::reshape)
-    value = Value(&value.graph(), made_by(value).operands[0]);
-  const Node& node = made_by(value);
-  if (node.op != Op::constant || node.literal.elements() != 1) return {};
-  return dispatch(node.literal.dtype(), [&](auto zero) { return convert_element<double>(node.literal.as<decltype(zero)>()[0]); });
+std::optional<double> splat(const Graph& graph, ValueId id) {
+  const Node* node = &graph.nodes()[static_cast<size_t>(graph.producer(id))];
+  while (node->op == Op::broadcast_in_dim || node->op == Op::reshape)
+    node = &graph.nodes()[static_cast<size_t>(graph.producer(node->operands[0]))];
+  if (node->op != Op::constant || node->literal.elements() != 1) return {};
+  return dispatch(node->literal.dtype(), [&](auto zero) { return convert_element<double>(node->literal.as<decltype(zero)>()[0]); });
 }
 
 namespace {

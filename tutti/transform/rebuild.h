@@ -46,7 +46,8 @@ bool is_constant_leaf(const Node& node);
 bool is_plain_constant(Value value);
 
 // The one number that all elements of a value are, when it is made of a constant of one element by broadcasts and reshapes.
-std::optional<double> splat(Value value);
+std::optional<double> splat(const Graph& graph, ValueId id);
+inline std::optional<double> splat(Value value) { return splat(value.graph(), value.id()); }
 
 // Whether no element of a floating-point value can be negative or -0 (NaN is possible), as far as a short look can tell.
 bool never_negative(Value value);

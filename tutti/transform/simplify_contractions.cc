@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "tutti/graph/matrix.h"
 #include "tutti/transform/simplify.h"
 
 namespace tutti {
@@ -50,35 +51,11 @@ struct Side {
 };
 constexpr Side left{0, "lhs_batch", "lhs_contracting"}, right{1, "rhs_batch", "rhs_contracting"};
 
-// How far apart the elements along some axes are, taken as one axis: 0 when there is one element, nothing when they are not evenly spaced.
-std::optional<int64_t> spacing(const Shape& shape, const Ints& axes) {
-  const Ints strides = shape.strides();
-  int64_t inner = 0, end = 0;
-  for (size_t i = axes.size(); i-- > 0;) {
-    const int64_t extent = shape[axes[i]], stride = strides[static_cast<size_t>(axes[i])];
-    if (extent == 1) continue;
-    if (inner == 0) {
-      inner = stride;
-    } else if (stride != end) {
-      return {};
-    }
-    end = stride * extent;
-  }
-  return inner;
-}
-
-Ints free_axes(int64_t rank, const Ints& batch, const Ints& contracting) {
-  Ints out;
-  for (int64_t axis = 0; axis < rank; ++axis)
-    if (!contains(batch, axis) && !contains(contracting, axis)) out.push_back(axis);
-  return out;
-}
-
 // Whether an operand is a matrix for each place of the batch, the left one with contiguous rows: what fast kernels read where it lies.
 bool is_matrix(const Side& side, const Shape& shape, const Ints& batch, const Ints& contracting) {
   if (shape.elements() == 0) return true;
-  auto depth = spacing(shape, contracting);
-  return depth && (side.operand == 1 || *depth <= 1) && spacing(shape, free_axes(shape.rank(), batch, contracting));
+  auto depth = as_one_axis(shape, contracting);
+  return depth && (side.operand == 1 || depth->stride == 1) && as_one_axis(shape, free_axes(shape.rank(), batch, contracting));
 }
 
 Value with_operand(Simplifier& to, const Candidate& node, const Side& side, Value operand, const Ints& batch, const Ints& contracting) {

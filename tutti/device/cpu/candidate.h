@@ -24,8 +24,6 @@ class Selection {
 
   // Not yet part of a step.
   bool is_free(int32_t node) const { return !taken_[static_cast<size_t>(node)]; }
-  // The node that makes a value, if it is free, has this op, and the value is read by one node only (and is no output): -1 otherwise.
-  int32_t private_producer(ValueId id, Op op) const;
   // The one node that reads a value, if it is free and the value is no output: -1 otherwise.
   int32_t single_user(ValueId id) const;
   // How many nodes and outputs read a value.

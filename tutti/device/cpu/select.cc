@@ -5,6 +5,7 @@
 #include "tutti/device/cpu/loops/candidates.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
+#include "tutti/transform/rebuild.h"
 
 namespace tutti::cpu {
 
@@ -59,8 +60,6 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
   return kept;
 }
 
-bool is_leaf(Op op) { return op == Op::parameter || op == Op::constant; }
-
 }  // namespace
 
 std::span<const Candidate> candidates() { return list; }
@@ -71,11 +70,6 @@ Selection::Selection(const Graph& graph, int threads)
     for (ValueId id : graph.nodes()[n].operands) readers_[at(id)].push_back(static_cast<int32_t>(n));
   for (const auto& output : graph.outputs()) readers_[at(output.value)].push_back(-1);
   for (const auto& update : graph.updates()) readers_[at(update.next)].push_back(-1);
-}
-
-int32_t Selection::private_producer(ValueId id, Op op) const {
-  int32_t producer = graph_.producer(id);
-  return users(id) == 1 && readers(id)[0] >= 0 && is_free(producer) && node(producer).op == op ? producer : -1;
 }
 
 int32_t Selection::single_user(ValueId id) const {
@@ -90,17 +84,11 @@ std::optional<Tensor> Selection::known(ValueId id) const {
     auto inner = known(source.operands[0]);
     return inner ? inner->reshaped(type(id).shape) : inner;
   }
-  bool weight = source.op == Op::parameter && role(source) == Graph::Role::weight;
-  if (source.op != Op::constant && !weight) return {};
+  if (!is_constant_leaf(source)) return {};
   return source.literal;
 }
 
-std::optional<double> Selection::number(ValueId id) const {
-  const Node& source = node(graph_.producer(id));
-  if (source.op == Op::broadcast_in_dim || source.op == Op::reshape) return number(source.operands[0]);
-  if (source.op != Op::constant || type(id).shape.elements() != 1) return {};
-  return dispatch(type(id).dtype, [&](auto zero) { return static_cast<double>(source.literal.as<decltype(zero)>()[0]); });
-}
+std::optional<double> Selection::number(ValueId id) const { return splat(graph_, id); }
 
 void Selection::take(const Step& step) {
   for (int32_t node : step.nodes) taken_[static_cast<size_t>(node)] = true;
@@ -112,8 +100,7 @@ std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refu
   for (const Candidate& candidate : candidates())
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       auto index = static_cast<int32_t>(n);
-      const Node& node = graph.nodes()[n];
-      if (is_leaf(node.op) || !selection.is_free(index) || is_view(graph, node)) continue;
+      if (!needs_step(graph, graph.nodes()[n]) || !selection.is_free(index)) continue;
       std::string reason;
       if (auto step = candidate.match(selection, index, reason)) {
         selection.take(*step);

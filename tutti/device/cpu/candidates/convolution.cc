@@ -6,20 +6,18 @@
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
 #include "tutti/device/cpu/gemm/depthwise.h"
+#include "tutti/device/plan.h"
 #include "tutti/device/reference/strided_copy.h"
 
 namespace tutti::cpu {
 
 namespace {
 
-const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
-float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
-
 // An input with zeros between its pixels, for transposed convolutions. Written into the workspace before the convolution.
 struct Dilated {
   Shape shape;
   reference::StridedCopy copy;
-  int64_t bytes() const { return (shape.elements() * 4 + 63) / 64 * 64; }
+  int64_t bytes() const { return Plan::aligned(shape.elements() * 4); }
 };
 
 std::optional<Dilated> dilate(const Shape& x, const Ints& dilation) {
@@ -65,19 +63,12 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   if (!reason.empty()) return {};
 
   EpilogueMatch match = match_epilogue(selection, node.results[0], result[result.rank() - 1]);
-  Step step{"convolution" + match.name, {index}, {node.operands[0]}, {match.result}};
-  step.nodes.insert(step.nodes.end(), match.nodes.begin(), match.nodes.end());
-  if (match.residual) step.operands.push_back(*match.residual);
+  Step step = step_with_epilogue("convolution", index, node.operands[0], match);
 
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
   const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
   const int threads = selection.threads(2 * result.elements() * weights->shape().elements() / result[result.rank() - 1]);
-  auto prepare = [epilogue = match.epilogue, bias = match.bias, residual = match.residual.has_value(),
-                  columns = shape.filters](const Pointers& p) {
-    Epilogue now = epilogue;
-    if (residual) now.residual = floats(p.operands[1]), now.residual_stride = columns;
-    return now;
-  };
+  const BoundEpilogue epilogue(match, shape.filters);
   auto input = [dilated](const Pointers& p) {
     if (!dilated) return floats(p.operands[0]);
     std::memset(p.workspace, 0, static_cast<size_t>(dilated->shape.elements() * 4));
@@ -88,15 +79,15 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   if (DepthwiseConvolution::handles(shape)) {
     step.name = "depthwise " + step.name;
     step.kernel.workspace = skip;
-    step.kernel.run = [run = DepthwiseConvolution(shape, weights->as<float>().data()), prepare, input, threads](const Pointers& p) {
-      run.run(input(p), prepare(p), floats(p.results[0]), threads);
+    step.kernel.run = [run = DepthwiseConvolution(shape, weights->as<float>().data()), epilogue, input, threads](const Pointers& p) {
+      run.run(input(p), epilogue(p), floats(p.results[0]), threads);
     };
     return step;
   }
   Convolution run(shape, weights->as<float>().data());
   step.kernel.workspace = skip + run.workspace(threads) * static_cast<int64_t>(sizeof(float));
-  step.kernel.run = [run, prepare, input, skip, threads](const Pointers& p) {
-    run.run(input(p), prepare(p), floats(p.results[0]), floats(p.workspace + skip), threads);
+  step.kernel.run = [run, epilogue, input, skip, threads](const Pointers& p) {
+    run.run(input(p), epilogue(p), floats(p.results[0]), floats(p.workspace + skip), threads);
   };
   return step;
 }

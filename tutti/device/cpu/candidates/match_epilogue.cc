@@ -76,7 +76,6 @@ class Matcher {
     if (match_.epilogue.activation != Activation::none || term == match_.result) return false;
     if (!match_.bias && !match_.residual)
       if (auto bias = vector_of_columns(selection_, term, columns_)) {
-        match_.epilogue.bias = bias->as<float>().data();
         match_.bias = std::move(bias);
         take(node, "+bias");
         return true;
@@ -103,19 +102,13 @@ class Matcher {
   // x * logistic(x)
   bool silu() {
     if (match_.epilogue.activation != Activation::none) return false;
-    for (size_t n = static_cast<size_t>(selection_.graph().producer(match_.result)) + 1; n < selection_.graph().nodes().size(); ++n) {
-      auto index = static_cast<int32_t>(n);
-      const Node& gate = selection_.node(index);
-      if (gate.operands.empty() || gate.operands[0] != match_.result) continue;
-      if (gate.op != Op::logistic || !selection_.is_free(index)) return false;
-      int32_t product = selection_.single_user(gate.results[0]);
-      if (product < 0 || selection_.node(product).op != Op::multiply) return false;
-      const auto& factors = selection_.node(product).operands;
-      if (factors[0] != match_.result && factors[1] != match_.result) return false;
-      match_.nodes.push_back(index);
-      return activation(product, Activation::silu, "+silu");
-    }
-    return false;
+    const auto readers = selection_.readers(match_.result);
+    const int32_t first = readers[0];
+    if (first < 0 || selection_.node(first).op != Op::logistic || !selection_.is_free(first)) return false;
+    const int32_t product = selection_.single_user(selection_.node(first).results[0]);
+    if (product < 0 || product != readers[1] || selection_.node(product).op != Op::multiply) return false;
+    match_.nodes.push_back(first);
+    return activation(product, Activation::silu, "+silu");
   }
 
   const Selection& selection_;
@@ -125,6 +118,13 @@ class Matcher {
 };
 
 }  // namespace
+
+Step step_with_epilogue(std::string_view kernel, int32_t node, ValueId operand, const EpilogueMatch& match) {
+  Step step{std::string(kernel) + match.name, {node}, {operand}, {match.result}};
+  step.nodes.insert(step.nodes.end(), match.nodes.begin(), match.nodes.end());
+  if (match.residual) step.operands.push_back(*match.residual);
+  return step;
+}
 
 EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns) {
   return Matcher(selection, value, columns).match();

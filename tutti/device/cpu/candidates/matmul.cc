@@ -1,45 +1,12 @@
 #include "tutti/device/cpu/gemm/matmul.h"
 
-#include <algorithm>
-
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/graph/matrix.h"
 
 namespace tutti::cpu {
 
 namespace {
-
-// Some axes of a row-major value as one: how many elements, and how far apart. Nothing if they are not evenly spaced.
-struct Run {
-  int64_t count = 1, stride = 1;
-};
-std::optional<Run> as_one(const Shape& shape, const Ints& axes) {
-  const Ints strides = shape.strides();
-  Run run;
-  bool first = true;
-  for (size_t i = axes.size(); i-- > 0;) {  // from the innermost
-    const int64_t extent = shape[axes[i]], stride = strides[static_cast<size_t>(axes[i])];
-    if (extent == 1) continue;
-    if (first) {
-      run = {extent, stride};
-      first = false;
-    } else if (stride == run.stride * run.count) {
-      run.count *= extent;
-    } else {
-      return {};
-    }
-  }
-  return run;
-}
-
-Ints free_axes(const Shape& shape, const Ints& batch, const Ints& contracting) {
-  Ints out;
-  for (int64_t axis = 0; axis < shape.rank(); ++axis)
-    if (std::find(batch.begin(), batch.end(), axis) == batch.end() &&
-        std::find(contracting.begin(), contracting.end(), axis) == contracting.end())
-      out.push_back(axis);
-  return out;
-}
 
 // The two sides of a dot_general as strided matrices: A [rows, depth] and B [depth, columns] for each place of the batch axes.
 struct Sides {
@@ -48,9 +15,9 @@ struct Sides {
 std::optional<Sides> sides_of(const Graph& graph, const Node& node) {
   const Shape &a = operand_type(graph, node, 0).shape, &b = operand_type(graph, node, 1).shape;
   const auto& at = node.attributes;
-  auto rows = as_one(a, free_axes(a, at.ints("lhs_batch"), at.ints("lhs_contracting")));
-  auto columns = as_one(b, free_axes(b, at.ints("rhs_batch"), at.ints("rhs_contracting")));
-  auto a_depth = as_one(a, at.ints("lhs_contracting")), b_depth = as_one(b, at.ints("rhs_contracting"));
+  auto rows = as_one_axis(a, free_axes(a.rank(), at.ints("lhs_batch"), at.ints("lhs_contracting")));
+  auto columns = as_one_axis(b, free_axes(b.rank(), at.ints("rhs_batch"), at.ints("rhs_contracting")));
+  auto a_depth = as_one_axis(a, at.ints("lhs_contracting")), b_depth = as_one_axis(b, at.ints("rhs_contracting"));
   if (!rows || !columns || !a_depth || !b_depth) return {};
   return Sides{*rows, *a_depth, *b_depth, *columns};
 }
@@ -63,9 +30,6 @@ bool is_float_dot(const Selection& selection, const Node& node) {
 bool has_nothing_to_do(const Selection& selection, const Node& node) {
   return selection.type(node.results[0]).shape.elements() == 0 || selection.type(node.operands[0]).shape.elements() == 0;
 }
-
-const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
-float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 }  // namespace
 
@@ -82,15 +46,11 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const Run rows = sides->rows;
   const int64_t columns = sides->columns.count;
   EpilogueMatch match = match_epilogue(selection, node.results[0], columns);
-  Step step{"matmul" + match.name, {index}, {node.operands[0]}, {match.result}};
-  step.nodes.insert(step.nodes.end(), match.nodes.begin(), match.nodes.end());
-  if (match.residual) step.operands.push_back(*match.residual);
+  Step step = step_with_epilogue("matmul", index, node.operands[0], match);
   PackedMatrix packed({weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride});
-  step.kernel.run = [packed, rows, columns, epilogue = match.epilogue, bias = match.bias, residual = match.residual.has_value(),
+  step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns),
                      threads = selection.threads(2 * rows.count * columns * sides->b_depth.count)](const Pointers& p) {
-    Epilogue now = epilogue;
-    if (residual) now.residual = floats(p.operands[1]), now.residual_stride = columns;
-    matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), now, floats(p.results[0]), columns, threads);
+    matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads);
   };
   return step;
 }

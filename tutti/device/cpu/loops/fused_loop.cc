@@ -7,6 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/loops/block_loop.h"
 #include "tutti/device/cpu/loops/composites.h"
+#include "tutti/device/plan.h"
 #include "tutti/device/reference/kernel.h"
 
 namespace tutti::cpu {
@@ -71,7 +72,7 @@ class Maker {
     choose_instructions();
     for (const Instruction& instruction : instructions_) add_step(instruction);
     // Filled pointers stand behind the slots, registers behind both.
-    int64_t head = (static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)) + 63) / 64 * 64;
+    int64_t head = Plan::aligned(static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)));
     for (auto& [slot, offset] : loop.registers) offset += head;
     loop.thread_bytes = head + registers_end_;
     loop.threads = threads;

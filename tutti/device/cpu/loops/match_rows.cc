@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tutti/device/bytes.h"
 #include "tutti/device/cpu/loops/rows.h"
 
 namespace tutti::cpu {
@@ -264,19 +265,17 @@ std::optional<RowMatch> match_rows(const Graph& graph, const Node& root) { retur
 
 Kernel make_rows(const RowMatch& match, int threads) {
   using Kind = RowMatch::Kind;
-  const int team = match.rows * match.length < 4096 ? 1 : threads;
-  const auto floats = [](const std::byte* data) { return reinterpret_cast<const float*>(data); };
   const auto rows = match.rows, length = match.length;
   if (match.kind == Kind::softmax || match.kind == Kind::log_softmax) {
     const auto run = match.kind == Kind::softmax ? softmax : log_softmax;
-    return {[=](const Pointers& p) { run(floats(p.operands[0]), rows, length, reinterpret_cast<float*>(p.results[0]), team); }, 0};
+    return {[=](const Pointers& p) { run(floats(p.operands[0]), rows, length, floats(p.results[0]), threads); }, 0};
   }
   Normalization how{.scale = nullptr, .offset = nullptr, .epsilon = match.epsilon, .centered = match.kind == Kind::layer_norm};
   return {[=, has_scale = match.has_scale, has_offset = match.has_offset](const Pointers& p) {
             Normalization now = how;
             if (has_scale) now.scale = floats(p.operands[1]);
             if (has_offset) now.offset = floats(p.operands[has_scale ? 2 : 1]);
-            normalize(floats(p.operands[0]), rows, length, now, reinterpret_cast<float*>(p.results[0]), team);
+            normalize(floats(p.operands[0]), rows, length, now, floats(p.results[0]), threads);
           },
           0};
 }

@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 //
 #include "tutti/device/cpu/loops/reduce_inl.h"
+#include "tutti/device/plan.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
@@ -172,7 +173,7 @@ Kernel make_reduction(const Graph& graph, const Node& node, int threads) {
   std::vector<Stage> stages = stages_of(operand_type(graph, node, 0).shape, node.attributes.ints("dimensions"));
   // What a stage leaves for the next one lies in the workspace, in two halves that take turns.
   int64_t half = 0;
-  for (size_t i = 0; i + 1 < stages.size(); ++i) half = std::max(half, (stages[i].outer * stages[i].inner * 4 + 63) / 64 * 64);
+  for (size_t i = 0; i + 1 < stages.size(); ++i) half = std::max(half, Plan::aligned(stages[i].outer * stages[i].inner * 4));
   return {[stages, half, threads, kind = reduce_kind(node.attributes.text("kind"))](const Pointers& p) {
             const auto* x = reinterpret_cast<const float*>(p.operands[0]);
             for (size_t i = 0; i < stages.size(); ++i) {
