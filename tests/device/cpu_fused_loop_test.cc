@@ -37,7 +37,7 @@ std::vector<Tensor> run_fused(const Graph& graph, std::vector<Tensor>& inputs, i
   std::vector<ValueId> operands, results;
   for (const Node& node : graph.nodes()) {
     if (node.op == Op::parameter) operands.push_back(node.results[0]);
-    if (is_fusible(node)) nodes.push_back(&node);
+    if (is_fusible(node) || is_looked_through(node)) nodes.push_back(&node);
   }
   std::vector<Tensor> outputs;
   for (const auto& output : graph.outputs()) {
@@ -133,6 +133,39 @@ TEST(cpu_fused_loop, operands_repeated_along_any_axes) {
       graph.output("which", select(compare(y, x, Direction::LT), x, y));
       expect_as_reference(graph);
     }
+  }
+}
+
+TEST(cpu_fused_loop, slices_are_read_where_they_lie) {
+  for (int64_t columns : {1, 7, 40, 1500}) {
+    for (DType dtype : {DType::f32, DType::f16, DType::u8}) {
+      Graph graph;
+      Value x = graph.input("x", {dtype, {6, 4 * columns}}), row = graph.input("row", {dtype, {3 * columns}});
+      Value second = slice(x, {1, columns}, {5, 2 * columns}), third = slice(x, {0, 2 * columns}, {4, 3 * columns});
+      Value repeated = broadcast_to(slice(row, {columns}, {2 * columns}), {4, columns});       // a slice, then repeated
+      Value cut = slice(broadcast_to(row, {9, 3 * columns}), {2, columns}, {6, 2 * columns});  // the other way round
+      graph.output("a", second + third * repeated - cut);
+      expect_as_reference(graph, 1e-2);
+      Graph steps;
+      Value y = steps.input("x", {dtype, {6, 4 * columns}});
+      steps.output("b", slice(y, {0, 0}, {5, 2 * columns}, {2, 2}) + slice(y, {1, 1}, {6, 2 * columns + 1}, {2, 2}));
+      expect_as_reference(steps, 1e-2);
+      Graph nested;
+      Value z = nested.input("x", {dtype, {6, 4 * columns}});
+      nested.output("c", maximum(slice(slice(z, {1, 1}, {6, 4 * columns}, {2, 3}), {1, 0}, {3, columns}), slice(z, {4, 0}, {6, columns})));
+      expect_as_reference(nested, 1e-2);
+    }
+  }
+}
+
+TEST(cpu_fused_loop, several_results) {
+  for (int64_t count : {1, 9, 3000}) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, {3, count}}), state = tanh(x) + 1.0, positive = compare(state, 1, Direction::GT);
+    graph.output("state", state);
+    graph.output("positive", positive);
+    graph.output("gated", logistic(state) * x);
+    expect_as_reference(graph);
   }
 }
 

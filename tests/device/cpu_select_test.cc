@@ -68,6 +68,26 @@ TEST(cpu_select, a_broadcast_that_two_loops_look_through_is_not_made) {
   expect_same_as_reference(graph);
 }
 
+TEST(cpu_select, a_loop_gives_what_others_read_after_it) {
+  Graph graph;  // the gates of a recurrent cell
+  Value gates = graph.input("gates", {DType::f32, {2, 32}}), memory = graph.input("memory", {DType::f32, {2, 8}});
+  auto gate = [&](int64_t i) { return slice(gates, {0, i * 8}, {2, (i + 1) * 8}); };
+  Value next = logistic(gate(0)) * memory + logistic(gate(1)) * tanh(gate(2));
+  graph.output("out", logistic(gate(3)) * tanh(next));
+  graph.output("memory", next);
+  EXPECT_EQ(step_names(graph), Names{"loop"});
+  EXPECT_FALSE(select_steps(graph, 1)[0].in_place);
+  expect_same_as_reference(graph);
+}
+
+TEST(cpu_select, what_is_read_before_a_loop_is_made_before_it) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 8}}), y = x * 2.0;
+  graph.output("z", tanh(y) + sum(y, {0}));
+  EXPECT_EQ(step_names(graph), (Names{"loop", "reduce", "loop"}));
+  expect_same_as_reference(graph);
+}
+
 TEST(cpu_select, loops_of_different_shapes_stay_apart) {
   Graph graph;
   Value x = graph.input("x", {DType::f32, {4, 8}});

@@ -22,7 +22,7 @@ void BlockLoop::operator()(const Pointers& p) const {
 void BlockLoop::run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {
   auto** at = reinterpret_cast<std::byte**>(workspace);
   std::byte** filled = at + slots;
-  for (const auto& [slot, operand] : sources) at[slot] = const_cast<std::byte*>(p.operands[operand]);
+  for (const Operand& source : sources) at[source.slot] = const_cast<std::byte*>(p.operands[source.operand]) + source.offset;
   for (const auto& [slot, result] : targets) at[slot] = p.results[result];
   for (const auto& [slot, offset] : registers) at[slot] = workspace + offset;
   for (const Constant& constant : constants) at[constant.slot] = const_cast<std::byte*>(constant.bytes.data());

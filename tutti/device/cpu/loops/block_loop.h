@@ -27,6 +27,10 @@ struct BlockLoop {
     size_t slot;
     std::vector<std::byte> bytes;
   };
+  struct Operand {
+    size_t slot, operand;
+    int64_t offset;  // bytes
+  };
   // A slot whose pointer moves with the block; steps in bytes, one an outer axis.
   struct Moving {
     size_t slot;
@@ -41,7 +45,7 @@ struct BlockLoop {
   BlockSpace space;
   Ints counts;  // blocks along each outer axis
   std::vector<Constant> constants;
-  std::vector<std::pair<size_t, size_t>> sources;     // slot, operand
+  std::vector<Operand> sources;
   std::vector<std::pair<size_t, size_t>> targets;     // slot, result
   std::vector<std::pair<size_t, int64_t>> registers;  // slot, byte in the thread's workspace
   std::vector<Moving> moving;

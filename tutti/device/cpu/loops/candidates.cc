@@ -75,33 +75,45 @@ std::optional<Step> match_reduction(const Selection& selection, int32_t index, s
 
 namespace {
 
-// Finds the nodes of a loop.
+// Finds the nodes of a loop. What they make may also be read elsewhere, as long as that is after the last of them.
 class LoopGroup {
  public:
   LoopGroup(const Selection& selection, int32_t seed) : selection_(selection), shape_(shape_of(seed)) {
-    // From the end backwards: a node joins when everything that reads it has.
-    std::set<int32_t> waiting = {end_of(seed)};
+    // From the end backwards: a node joins when everything that reads it before the end has.
+    const int32_t end = end_of(seed);
+    std::set<int32_t> waiting = {end};
     while (!waiting.empty()) {
       int32_t next = *waiting.rbegin();
       waiting.erase(next);
       nodes_.insert(next);
       for (ValueId id : selection_.node(next).operands) {
         int32_t producer = selection_.graph().producer(id);
-        if (joins(producer) && is_private(selection_, id, nodes_)) waiting.insert(producer);
+        auto readers = selection_.readers(id);
+        if (joins(producer) &&
+            std::all_of(readers.begin(), readers.end(), [&](int32_t r) { return nodes_.contains(r) || is_after(r, end); }))
+          waiting.insert(producer);
       }
     }
   }
 
   const std::set<int32_t>& nodes() const { return nodes_; }
   const Shape& shape() const { return shape_; }
+  // What others read, the last node's result at the end.
+  std::vector<ValueId> results() const {
+    std::vector<ValueId> out;
+    for (int32_t node : nodes_)
+      if (node == *nodes_.rbegin() || !is_private(selection_, selection_.node(node).results[0], nodes_))
+        out.push_back(selection_.node(node).results[0]);
+    return out;
+  }
 
  private:
   const Shape& shape_of(int32_t node) const { return selection_.type(selection_.node(node).results[0]).shape; }
+  static bool is_after(int32_t reader, int32_t end) { return reader < 0 || reader > end; }
 
   bool joins(int32_t node) const {
     const Node& n = selection_.node(node);
-    return selection_.is_free(node) && is_fusible(n) && n.op != Op::broadcast_in_dim && !is_view(selection_.graph(), n) &&
-           shape_of(node) == shape_;
+    return selection_.is_free(node) && is_fusible(n) && !is_view(selection_.graph(), n) && shape_of(node) == shape_;
   }
 
   // The node at which all that is made of this node's result comes together, as far as that could be one loop.
@@ -109,11 +121,15 @@ class LoopGroup {
     auto known = ends_.find(node);
     if (known != ends_.end()) return known->second;
     int32_t end = -1;
-    for (int32_t reader : selection_.readers(selection_.node(node).results[0])) {
-      int32_t other = reader >= 0 && joins(reader) ? end_of(reader) : -1;
-      if (other < 0 || (end >= 0 && other != end)) return ends_[node] = node;
+    auto readers = selection_.readers(selection_.node(node).results[0]);
+    for (int32_t reader : readers) {
+      if (reader < 0 || !joins(reader)) continue;
+      int32_t other = end_of(reader);
+      if (end >= 0 && other != end) return ends_[node] = node;
       end = other;
     }
+    for (int32_t reader : readers)
+      if (end >= 0 && (reader < 0 || !joins(reader)) && !is_after(reader, end)) end = -1;
     return ends_[node] = end < 0 ? node : end;
   }
 
@@ -127,12 +143,11 @@ class LoopGroup {
 
 std::optional<Step> match_loop(const Selection& selection, int32_t index, std::string&) {
   const Graph& graph = selection.graph();
-  if (!is_fusible(selection.node(index)) || selection.node(index).op == Op::broadcast_in_dim) return {};
+  if (!is_fusible(selection.node(index))) return {};
   LoopGroup group(selection, index);
   const std::set<int32_t>& inside = group.nodes();
-  Step step{.name = "loop", .nodes = {}, .operands = {}, .results = selection.node(*inside.rbegin()).results};
-  step.in_place = true;
-  // Broadcasts are looked through; what they repeat is read where it lies.
+  Step step{.name = "loop", .nodes = {}, .operands = {}, .results = group.results()};
+  step.in_place = step.results.size() == 1;
   std::set<int32_t> seen = inside;
   std::set<ValueId> operands;
   std::vector<ValueId> read;
@@ -143,10 +158,10 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
     const int32_t producer = graph.producer(id);
     const Node& source = selection.node(producer);
     if (inside.contains(producer)) continue;
-    if (source.op == Op::broadcast_in_dim) {
+    if (is_looked_through(source)) {
       seen.insert(producer);
       read.push_back(source.operands[0]);
-      // A broadcast of the same shape can only have permuted axes.
+      // Not read at its own place, if it has the same shape: a broadcast can permute axes.
       if (selection.type(source.operands[0]) == selection.type(step.results[0])) step.in_place = false;
     } else if (source.op != Op::constant || selection.type(id).shape.elements() != 1) {
       operands.insert(id);

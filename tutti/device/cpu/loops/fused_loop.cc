@@ -18,15 +18,11 @@ constexpr int64_t block_elements = 1024;
 // A little more than a power of two, so that registers do not compete for the same lines of the cache.
 constexpr int64_t register_bytes(int64_t elements, int64_t element_bytes) { return (elements * element_bytes + 127) / 64 * 64; }
 
-bool is_elementwise(const Node& node) {
-  OpClass c = row(node.op).op_class;
-  return c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary;
-}
-
-// What an elementwise node reads that no node of the loop makes.
+// What a fusible node reads that no node of the loop makes.
 struct Source {
   ValueId value;
-  Ints strides;  // one an axis of the space, in elements
+  int64_t offset;  // of the space's first element, in elements
+  Ints strides;    // one an axis of the space, likewise
   DType dtype;
   auto operator<=>(const Source& other) const = default;
 };
@@ -44,7 +40,7 @@ class Maker {
       : graph_(graph), operands_(operands), results_(results) {
     for (const Node* node : nodes) {
       for (ValueId id : node->results) made_by_[id] = node;
-      if (is_elementwise(*node)) elementwise_.push_back(node);
+      if (is_fusible(*node)) elementwise_.push_back(node);
     }
     if (elementwise_.empty()) fail<InternalError>("cpu", "a fused loop of no elementwise node");
     shape_ = graph.type(elementwise_[0]->results[0]).shape;
@@ -82,31 +78,46 @@ class Maker {
  private:
   bool is_inside(ValueId id) const {
     auto found = made_by_.find(id);
-    return found != made_by_.end() && is_elementwise(*found->second);
+    return found != made_by_.end() && is_fusible(*found->second);
   }
 
-  // Walks broadcasts back to what they repeat.
+  // Walks back through the nodes that are looked through. An axis of the space is an axis of the value at hand, or none (-1); its first
+  // element stands at `first` there, the next one `steps` further.
   size_t source_index(ValueId id) {
     auto known = source_of_.find(id);
     if (known != source_of_.end()) return known->second;
     ValueId value = id;
-    Ints axes(static_cast<size_t>(shape_.rank()));  // of `value`'s axes, that one of the space is; -1: none
-    for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+    Ints axes, steps, first(static_cast<size_t>(shape_.rank()));
+    for (int64_t axis = 0; axis < shape_.rank(); ++axis) axes.push_back(axis);
+    steps.assign(axes.size(), 1);
     for (auto made = made_by_.find(value); made != made_by_.end(); made = made_by_.find(value)) {
-      if (made->second->op != Op::broadcast_in_dim) fail<InternalError>("cpu", "a fused loop broadcasts what it makes");
-      const Ints& dimensions = made->second->attributes.ints("dimensions");
+      const Node& node = *made->second;
+      value = node.operands[0];
+      if (node.op == Op::slice) {
+        const Ints &start = node.attributes.ints("start"), &strides = node.attributes.ints("strides");
+        for (size_t axis = 0; axis < first.size(); ++axis) first[axis] = start[axis] + first[axis] * strides[axis];
+        for (size_t i = 0; i < axes.size(); ++i)
+          if (axes[i] >= 0) steps[i] *= strides[static_cast<size_t>(axes[i])];
+        continue;
+      }
+      if (node.op != Op::broadcast_in_dim) fail<InternalError>("cpu", "a fused loop broadcasts what it makes");
+      const Ints& dimensions = node.attributes.ints("dimensions");
+      const Shape& from = graph_.type(value).shape;
       for (int64_t& axis : axes) {
         auto found = std::find(dimensions.begin(), dimensions.end(), axis);
         axis = axis < 0 || found == dimensions.end() ? -1 : found - dimensions.begin();
+        if (axis >= 0 && from[axis] == 1) axis = -1;
       }
-      value = made->second->operands[0];
-      for (int64_t& axis : axes)
-        if (axis >= 0 && graph_.type(value).shape[axis] == 1) axis = -1;
+      Ints begin;
+      for (size_t axis = 0; axis < dimensions.size(); ++axis)
+        begin.push_back(from[static_cast<int64_t>(axis)] == 1 ? 0 : first[static_cast<size_t>(dimensions[axis])]);
+      first = std::move(begin);
     }
     const Type& type = graph_.type(value);
-    Ints own = type.shape.strides(), strides;
-    for (size_t i = 0; i < axes.size(); ++i) strides.push_back(axes[i] < 0 ? 0 : own[static_cast<size_t>(axes[i])]);
-    Source source{value, strides, type.dtype};
+    const Ints own = type.shape.strides();
+    Source source{value, 0, {}, type.dtype};
+    for (size_t axis = 0; axis < first.size(); ++axis) source.offset += first[axis] * own[axis];
+    for (size_t i = 0; i < axes.size(); ++i) source.strides.push_back(axes[i] < 0 ? 0 : steps[i] * own[static_cast<size_t>(axes[i])]);
     auto same = std::find(sources_.begin(), sources_.end(), source);
     if (same == sources_.end()) same = sources_.insert(same, source);
     return source_of_[id] = static_cast<size_t>(same - sources_.begin());
@@ -128,11 +139,12 @@ class Maker {
     const Source& source = sources_[stream];
     size_t slot = loop_->slots++;
     source_slot_.push_back(slot);
+    const int64_t offset = source.offset * byte_size(source.dtype);
     auto operand = std::find(operands_.begin(), operands_.end(), source.value);
     if (operand != operands_.end()) {
-      loop_->sources.emplace_back(slot, static_cast<size_t>(operand - operands_.begin()));
+      loop_->sources.push_back({slot, static_cast<size_t>(operand - operands_.begin()), offset});
     } else if (const Tensor* tensor = literal(source.value)) {
-      loop_->constants.push_back({slot, {tensor->bytes().begin(), tensor->bytes().end()}});
+      loop_->constants.push_back({slot, {tensor->bytes().begin() + offset, tensor->bytes().end()}});
     } else {
       fail<InternalError>("cpu", "a fused loop reads value {}, which is none of its operands", source.value);
     }
@@ -276,7 +288,12 @@ class Maker {
 
 }  // namespace
 
-bool is_fusible(const Node& node) { return (is_elementwise(node) && node.op != Op::bitcast_convert) || node.op == Op::broadcast_in_dim; }
+bool is_fusible(const Node& node) {
+  OpClass c = row(node.op).op_class;
+  return (c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary) && node.op != Op::bitcast_convert;
+}
+
+bool is_looked_through(const Node& node) { return node.op == Op::broadcast_in_dim || node.op == Op::slice; }
 
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                        std::span<const ValueId> results, int threads) {

@@ -6,12 +6,14 @@
 
 namespace tutti::cpu {
 
-// Whether a node may stand in a fused loop: elementwise, or a broadcast that feeds one that is.
+// Whether a node may be computed by a fused loop.
 bool is_fusible(const Node& node);
+// Whether a fused loop reads through the node, where what it repeats or cuts out lies: broadcasts and slices.
+bool is_looked_through(const Node& node);
 
-// The nodes in topological order; the elementwise ones have results of one shape. Their operands are made by other nodes of the loop, named
-// in `operands`, or constants. Broadcasts repeat operands or constants. `results` are made by elementwise nodes; the last node's may lie on
-// an operand of the same type that is not repeated, if it is the only one.
+// The nodes in topological order; the fusible ones have results of one shape. Their operands are made by other nodes of the loop, named in
+// `operands`, or constants, perhaps behind nodes that are looked through. `results` are made by fusible nodes; a single one may lie on an
+// operand of the same type that is read at its own place only.
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                        std::span<const ValueId> results, int threads);
 
