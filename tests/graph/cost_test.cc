@@ -38,6 +38,13 @@ TEST(cost, counts_elements_of_the_rest) {
   EXPECT_EQ(of_last(graph).bytes, 0);
 }
 
+TEST(cost, a_slice_reads_what_it_takes) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {1000, 6}});
+  slice(x, {0, 0}, {4, 6});
+  EXPECT_EQ(of_last(graph).bytes, 2 * 24 * 4);
+}
+
 TEST(cost, counts_a_body_once_a_step) {
   Graph graph;
   Value x = graph.input("x", {DType::f32, {5}});

@@ -9,9 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/device/speed.h"
 #include "tutti/graph/graph.h"
 
 namespace tutti {
+
+struct CompileReport;  // report.h
 
 // Memory of a device holding one value. Move-only through its unique_ptr.
 class Buffer {
@@ -40,6 +43,9 @@ class Program {
   virtual ~Program() = default;
   // Inputs and outputs in the graph's order, of exactly its types.
   virtual void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) = 0;
+  // The same, a little slower, adding to `seconds` what each step of the CompileReport took; where tells_times().
+  virtual void run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds);
+  virtual bool tells_times() const { return false; }
   // The same program for another thread: shares code and weights, has memory of its own and the states' initial values.
   virtual std::unique_ptr<Program> context() const = 0;
   const std::vector<Type>& input_types() const { return input_types_; }
@@ -65,6 +71,7 @@ struct CompileCache {
 struct CompileSettings {
   int threads = 0;                           // at most; 0: as many as the work is worth
   std::shared_ptr<CompileCache> cache = {};  // of the device; an empty one may be filled by compile, for the model's next program
+  CompileReport* report = nullptr;           // filled when given
 };
 
 class Device {
@@ -85,6 +92,8 @@ class Device {
     return compile(graph, settings);
   }
   virtual void synchronize() = 0;
+  // How fast it computes with so many threads, measured now, in about a tenth of a second; nothing where nothing is computed.
+  virtual std::optional<Speed> measure(int threads);
 };
 
 // What --device and CompileOptions mean when nothing is said.

@@ -94,6 +94,18 @@ void HostProgram::make_frame() {
 }
 
 void HostProgram::run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) {
+  bind_arguments(inputs, outputs);
+  code_->sequence.run(frame_.bytes().data());
+  finish(outputs);
+}
+
+void HostProgram::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds) {
+  bind_arguments(inputs, outputs);
+  code_->sequence.run_timed(frame_.bytes().data(), seconds);
+  finish(outputs);
+}
+
+void HostProgram::bind_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) {
   check_arguments(inputs, outputs);
   const Sequence& sequence = code_->sequence;
   std::byte* frame = frame_.bytes().data();
@@ -106,7 +118,11 @@ void HostProgram::run(std::span<Buffer* const> inputs, std::span<Buffer* const> 
     if (!direct) continue;
     bind(value, is_input(inputs, *outputs[i]) ? frame + sequence.plan().offset[static_cast<size_t>(value)] : outputs[i]->host().data());
   }
-  sequence.run(frame);
+}
+
+void HostProgram::finish(std::span<Buffer* const> outputs) {
+  const Sequence& sequence = code_->sequence;
+  std::byte* frame = frame_.bytes().data();
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::byte *to = outputs[i]->host().data(), *from = sequence.value(frame, code_->outputs[i].value);
     if (to != from) copy_bytes(to, from, outputs[i]->type().bytes());

@@ -13,6 +13,8 @@ class HostProgram : public Program {
   HostProgram(const Graph& graph, std::vector<Step> steps, std::string_view device);
 
   void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override;
+  void run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds) override;
+  bool tells_times() const override { return true; }
   std::unique_ptr<Program> context() const override;
 
  private:
@@ -23,6 +25,8 @@ class HostProgram : public Program {
   };
   HostProgram(const Program& types, std::shared_ptr<const Code> code);
   void make_frame();
+  void bind_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs);
+  void finish(std::span<Buffer* const> outputs);  // what no step did: copies, states
 
   std::shared_ptr<const Code> code_;
   std::vector<BoundTensor> states_;  // this program's own

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <span>
 
 #include "tutti/graph/graph.h"
 
@@ -15,9 +17,14 @@ struct Pointers {
   std::byte* workspace;
 };
 
+class Sequence;
+
 struct Kernel {
   std::function<void(const Pointers&)> run;
   int64_t workspace = 0;  // bytes
+  // Of a loop: what it repeats; and the same run, the seconds of the body's steps added as Sequence::run_timed does.
+  std::shared_ptr<const Sequence> body = {};
+  std::function<void(const Pointers&, std::span<double> seconds)> run_timed = {};
 };
 
 inline const Type& operand_type(const Graph& graph, const Node& node, size_t i) { return graph.type(node.operands[i]); }

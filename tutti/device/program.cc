@@ -11,6 +11,10 @@ Program::Program(const Graph& graph) {
   stats_ = {0, total.flops, total.bytes, 0, weight_bytes(graph)};
 }
 
+void Program::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double>) { run(inputs, outputs); }
+
+std::optional<Speed> Device::measure(int) { return {}; }
+
 void Program::check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const {
   auto check = [](std::span<Buffer* const> buffers, const std::vector<Type>& types, std::string_view what) {
     if (buffers.size() != types.size()) fail<InvalidArgument>("run", "the program has {} {}s; got {}", types.size(), what, buffers.size());

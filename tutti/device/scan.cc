@@ -28,8 +28,11 @@ class Scan {
   }
 
   int64_t workspace() const { return workspace_; }
+  const std::shared_ptr<const Sequence>& body() const { return body_; }
 
-  void operator()(const Pointers& p) const {
+  // `run_body` runs the body once, in this frame.
+  template <class RunBody>
+  void run(const Pointers& p, const RunBody& run_body) const {
     std::byte* frame = p.workspace;
     body_->place(frame);
     for (size_t i = carries_ + slices_; i < inputs_.size(); ++i) body_->bind(frame, inputs_[i].value, p.operands[i]);
@@ -42,7 +45,7 @@ class Scan {
       auto place = [&](size_t i) { return i < carries_ ? next_carry(p, i, step) : p.results[i] + at * outputs_[i].bytes; };
       for (size_t i = 0; i < outputs_.size(); ++i)
         if (outputs_[i].direct) body_->bind(frame, outputs_[i].value, place(i));
-      body_->run(frame);
+      run_body(frame);
       for (size_t i = 0; i < outputs_.size(); ++i)
         if (!outputs_[i].direct) copy_bytes(place(i), body_->value(frame, outputs_[i].value), outputs_[i].bytes);
     }
@@ -62,7 +65,7 @@ class Scan {
     return (length_ - 1 - step) % 2 == 0 ? p.results[i] : p.workspace + outputs_[i].spare;
   }
 
-  std::shared_ptr<const Sequence> body_;  // shared: std::function copies what it holds
+  std::shared_ptr<const Sequence> body_;
   size_t carries_, slices_;
   int64_t length_, workspace_ = 0;
   bool reverse_;
@@ -72,9 +75,16 @@ class Scan {
 }  // namespace
 
 Kernel make_scan(const Node& node, std::vector<Step> body) {
-  Scan scan(node, std::move(body));
-  int64_t workspace = scan.workspace();
-  return {std::move(scan), workspace};
+  auto scan = std::make_shared<const Scan>(node, std::move(body));  // shared: std::function copies what it holds
+  const Sequence& sequence = *scan->body();
+  Kernel kernel;
+  kernel.run = [scan, &sequence](const Pointers& p) { scan->run(p, [&](std::byte* frame) { sequence.run(frame); }); };
+  kernel.run_timed = [scan, &sequence](const Pointers& p, std::span<double> seconds) {
+    scan->run(p, [&](std::byte* frame) { sequence.run_timed(frame, seconds); });
+  };
+  kernel.workspace = scan->workspace();
+  kernel.body = scan->body();
+  return kernel;
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #include "tutti/device/sequence.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 namespace tutti {
@@ -42,10 +43,33 @@ void Sequence::bind(std::byte* frame, ValueId value, const std::byte* data) cons
 }
 
 void Sequence::run(std::byte* frame) const {
+  for (size_t step = 0; step < steps_.size(); ++step) steps_[step].kernel.run(pointers(frame, step));
+}
+
+void Sequence::run_timed(std::byte* frame, std::span<double> seconds) const {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  size_t place = 0;
   for (size_t step = 0; step < steps_.size(); ++step) {
-    std::byte** operands = slots(frame) + step_slots_[step];
-    steps_[step].kernel.run({operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step]});
+    const Kernel& kernel = steps_[step].kernel;
+    const size_t own = place++;
+    if (kernel.body) {
+      kernel.run_timed(pointers(frame, step), seconds.subspan(place));
+      place += kernel.body->timed_steps();
+    } else {
+      kernel.run(pointers(frame, step));
+    }
+    auto end = Clock::now();
+    seconds[own] += std::chrono::duration<double>(end - begin).count();
+    begin = end;
   }
+}
+
+size_t Sequence::timed_steps() const {
+  size_t count = steps_.size();
+  for (const Step& step : steps_)
+    if (step.kernel.body) count += step.kernel.body->timed_steps();
+  return count;
 }
 
 std::vector<Sequence::Port> Sequence::output_ports(const Graph& graph) const {

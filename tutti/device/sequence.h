@@ -11,6 +11,7 @@ class Sequence {
   Sequence(const Graph& graph, std::vector<Step> steps);
 
   const Plan& plan() const { return plan_; }
+  std::span<const Step> steps() const { return steps_; }
   int64_t launches() const { return total_launches(steps_); }
   int64_t frame_bytes() const { return table_ + static_cast<int64_t>(slot_count_ * sizeof(std::byte*)); }
 
@@ -23,6 +24,9 @@ class Sequence {
   // The value whose bytes `id` shares, itself included.
   ValueId root(ValueId id) const { return plan_.root[static_cast<size_t>(id)]; }
   void run(std::byte* frame) const;
+  // The same, adding each step's seconds; a loop's step is followed by those of its body. One clock reading a step, so a little slower.
+  void run_timed(std::byte* frame, std::span<double> seconds) const;
+  size_t timed_steps() const;
 
   // An output: a step computes it, and bind() can move it to where it is wanted; or its bytes are someone else's too and have to be copied.
   struct Port {
@@ -32,6 +36,10 @@ class Sequence {
   std::vector<Port> output_ports(const Graph& graph) const;
 
  private:
+  Pointers pointers(std::byte* frame, size_t step) const {
+    std::byte** operands = slots(frame) + step_slots_[step];
+    return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step]};
+  }
   std::byte** slots(const std::byte* frame) const { return reinterpret_cast<std::byte**>(const_cast<std::byte*>(frame) + table_); }
   Plan plan_;
   std::vector<Step> steps_;

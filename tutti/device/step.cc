@@ -1,6 +1,6 @@
 #include "tutti/device/step.h"
 
-#include <limits>
+#include "tutti/base/saturate.h"
 
 namespace tutti {
 
@@ -16,13 +16,6 @@ bool only_inserts_ones(const Type& from, const Type& to, const Ints& dimensions)
     last = dimensions[static_cast<size_t>(i)];
   }
   return true;
-}
-
-int64_t count_launches(const Node& node) {
-  if (!node.body) return 1;
-  int64_t count = total_launches(one_step_a_node(*node.body));
-  if (__builtin_mul_overflow(count, node.attributes.integer("length"), &count)) return std::numeric_limits<int64_t>::max();
-  return count;
 }
 
 }  // namespace
@@ -41,15 +34,18 @@ bool needs_step(const Graph& graph, const Node& node) {
 
 int64_t total_launches(std::span<const Step> steps) {
   int64_t count = 0;
-  for (const Step& step : steps)
-    if (__builtin_add_overflow(count, step.launches, &count)) return std::numeric_limits<int64_t>::max();
+  for (const Step& step : steps) count = saturating_add(count, step.launches);
   return count;
+}
+
+int64_t scan_launches(const Node& scan, std::span<const Step> body) {
+  return saturating_multiply(total_launches(body), scan.attributes.integer("length"));
 }
 
 Step step_of(const Graph& graph, int32_t index, std::string name) {
   const Node& node = graph.nodes()[static_cast<size_t>(index)];
   Step step{std::move(name), {index}, node.operands, node.results};
-  step.launches = count_launches(node);
+  if (node.body) step.launches = scan_launches(node, one_step_a_node(*node.body));
   return step;
 }
 

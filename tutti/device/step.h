@@ -15,7 +15,9 @@ struct Step {
   Kernel kernel = {};
   // Result 0 may lie in the bytes of an operand of the same type that nobody reads later.
   bool in_place = false;
-  int64_t launches = 1;  // kernels a run, those of a loop's body counted each time
+  int64_t launches = 1;   // kernels a run, those of a loop's body counted each time
+  int threads = 1;        // that the kernel uses
+  bool fallback = false;  // computed by reference kernels where the device has faster ones for others
 };
 
 // Whether the node's result is its first operand's bytes under another type.
@@ -25,6 +27,9 @@ bool needs_step(const Graph& graph, const Node& node);
 
 // Of all steps; as large as can be rather than wrapped around.
 int64_t total_launches(std::span<const Step> steps);
+
+// Of a scan whose body is these steps.
+int64_t scan_launches(const Node& scan, std::span<const Step> body);
 
 // The node alone as a step, without its kernel.
 Step step_of(const Graph& graph, int32_t node, std::string name);

@@ -16,6 +16,9 @@ struct Cost {
 Cost cost(const Graph& graph, const Node& node);
 Cost cost(const Graph& graph);
 
+// What the node reads of an operand: all, but of slices and gathers what they take.
+int64_t bytes_read(const Graph& graph, const Node& node, size_t operand);
+
 // Bytes of the graph's weights and states.
 int64_t weight_bytes(const Graph& graph);
 

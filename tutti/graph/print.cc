@@ -77,7 +77,7 @@ void print_lines(const Graph& graph, int64_t longest, const std::string& indent,
     out += indent;
     if (!node.results.empty()) out += joined(node.results, value) + " = ";
     out += name(node.op);
-    if (!node.operands.empty()) out += "(" + joined(node.operands, value) + ")";
+    if (!node.operands.empty()) out += fmt::format("({})", joined(node.operands, value));
     if (!node.attributes.items().empty())
       out += " {" + joined(node.attributes.items(), [](const Attribute& a) { return a.name + " = " + attribute(a.value); }) + "}";
     if (node.op == Op::constant) out += " " + literal(node.literal, longest);

@@ -7,16 +7,20 @@
 #include <string>
 #include <string_view>
 
-#include "tutti/device/step.h"
+#include "tutti/device/report.h"
 
 namespace tutti::cpu {
 
 // What a candidate may ask about the graph while steps are chosen.
 class Selection {
  public:
-  Selection(const Graph& graph, int threads);
+  // `refusals`: where to put the reasons why candidates did not take a node, if anyone wants them.
+  Selection(const Graph& graph, int threads, std::vector<Refusal>* refusals = nullptr);
 
   const Graph& graph() const { return graph_; }
+  std::vector<Refusal>* refusals() const { return refusals_; }
+  // Remembers why a candidate does not take a node, or not well.
+  void refuse(int32_t node, std::string_view candidate, std::string reason) const;
   // That a kernel of so many operations should use.
   int threads(int64_t operations) const { return operations < worth_a_team ? 1 : threads_; }
   const Node& node(int32_t index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
@@ -41,6 +45,7 @@ class Selection {
   static constexpr int64_t worth_a_team = 200'000;  // some tens of microseconds, where waking a thread costs a few
   const Graph& graph_;
   int threads_;
+  std::vector<Refusal>* refusals_;
   std::vector<bool> taken_;                    // per node
   std::vector<std::vector<int32_t>> readers_;  // per value
 };
@@ -54,13 +59,7 @@ struct Candidate {
 // In the order in which they are asked.
 std::span<const Candidate> candidates();
 
-struct Refusal {
-  int32_t node;
-  std::string_view candidate;
-  std::string reason;
-};
-
-// Steps for every node but leaves and views, in the order they run.
+// Steps for every node but leaves and views, in the order they run. Refusals inside of the bodies of scans are among them.
 std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals = nullptr);
 
 }  // namespace tutti::cpu

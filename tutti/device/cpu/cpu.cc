@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "tutti/device/cpu/candidate.h"
+#include "tutti/device/cpu/measure.h"
 #include "tutti/device/host.h"
 #include "tutti/device/host_program.h"
 #include "tutti/device/reference/kernel.h"
@@ -48,9 +49,20 @@ class CpuDevice : public HostDevice {
     if (!settings.cache) settings.cache = std::make_shared<CpuCache>();
     auto& cache = dynamic_cast<CpuCache&>(*settings.cache);
     std::lock_guard lock(cache.mutex);
-    Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded));
-    return std::make_unique<HostProgram>(simple, cpu::select_steps(simple, threads_for(simple, settings.threads)), "cpu");
+    CompileReport* report = settings.report;
+    PassOptions options;
+    if (report != nullptr) options.report = &report->passes;
+    Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded), options);
+    const int threads = threads_for(simple, settings.threads);
+    std::vector<Refusal> refusals;
+    std::vector<Step> steps = cpu::select_steps(simple, threads, report != nullptr ? &refusals : nullptr);
+    if (report != nullptr) {
+      report->threads = threads;
+      describe_steps(simple, steps, *report, refusals);
+    }
+    return std::make_unique<HostProgram>(simple, std::move(steps), "cpu");
   }
+  std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
 };
 
 }  // namespace

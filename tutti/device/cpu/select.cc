@@ -17,13 +17,15 @@ std::optional<Step> scan(const Selection& selection, int32_t index, std::string&
   const Node& node = selection.node(index);
   if (node.op != Op::scan) return {};
   Step step = step_of(selection.graph(), index, "scan");
-  std::vector<Step> body = select_steps(*node.body, 1);
+  std::vector<Step> body = select_steps(*node.body, 1, selection.refusals());
+  step.launches = scan_launches(node, body);
   step.kernel = make_scan(node, std::move(body));
   return step;
 }
 
 std::optional<Step> reference_kernel(const Selection& selection, int32_t index, std::string&) {
   Step step = step_of(selection.graph(), index, "reference");
+  step.fallback = true;
   reference::make_kernel(selection.graph(), step);
   return step;
 }
@@ -64,8 +66,8 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
 
 std::span<const Candidate> candidates() { return list; }
 
-Selection::Selection(const Graph& graph, int threads)
-    : graph_(graph), threads_(threads), taken_(graph.nodes().size()), readers_(graph.value_count()) {
+Selection::Selection(const Graph& graph, int threads, std::vector<Refusal>* refusals)
+    : graph_(graph), threads_(threads), refusals_(refusals), taken_(graph.nodes().size()), readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].operands) readers_[at(id)].push_back(static_cast<int32_t>(n));
   for (const auto& output : graph.outputs()) readers_[at(output.value)].push_back(-1);
@@ -90,12 +92,16 @@ std::optional<Tensor> Selection::known(ValueId id) const {
 
 std::optional<double> Selection::number(ValueId id) const { return splat(graph_, id); }
 
+void Selection::refuse(int32_t index, std::string_view candidate, std::string reason) const {
+  if (refusals_ != nullptr) refusals_->push_back({&graph_, index, candidate, std::move(reason)});
+}
+
 void Selection::take(const Step& step) {
   for (int32_t node : step.nodes) taken_[static_cast<size_t>(node)] = true;
 }
 
 std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals) {
-  Selection selection(graph, threads);
+  Selection selection(graph, threads, refusals);
   std::vector<Step> steps;
   for (const Candidate& candidate : candidates())
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -105,8 +111,8 @@ std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refu
       if (auto step = candidate.match(selection, index, reason)) {
         selection.take(*step);
         steps.push_back(std::move(*step));
-      } else if (refusals != nullptr && !reason.empty()) {
-        refusals->push_back({index, candidate.name, std::move(reason)});
+      } else if (!reason.empty()) {
+        selection.refuse(index, candidate.name, std::move(reason));
       }
     }
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.nodes.back() < b.nodes.back(); });

@@ -4,6 +4,7 @@
 
 #include "tutti/device/host.h"
 #include "tutti/device/plan.h"
+#include "tutti/device/report.h"
 
 namespace tutti {
 
@@ -11,8 +12,7 @@ namespace {
 
 class NullProgram : public Program {
  public:
-  explicit NullProgram(const Graph& graph) : Program(graph) {
-    auto steps = one_step_a_node(graph);
+  NullProgram(const Graph& graph, std::span<const Step> steps) : Program(graph) {
     stats_.kernels = total_launches(steps);
     stats_.peak_memory_bytes = plan_memory(graph, steps).arena_bytes;
   }
@@ -29,9 +29,11 @@ class NullDevice : public HostDevice {
   std::string name() const override { return "null"; }
   std::string description() const override { return "plans and counts, computes nothing"; }
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
-  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings&) override {
+  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
     verify(graph);
-    return std::make_unique<NullProgram>(graph);
+    auto steps = one_step_a_node(graph);
+    if (settings.report != nullptr) describe_steps(graph, steps, *settings.report);
+    return std::make_unique<NullProgram>(graph, steps);
   }
 };
 

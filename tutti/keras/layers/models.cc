@@ -15,7 +15,7 @@ std::string LayerKeys::next(const Json& layer) {
   if (base == "model") base = "functional";
   if (base == "group_query_attention") base = "grouped_query_attention";
   int count = used_[base]++;
-  return attribute_ + "/" + base + (count == 0 ? "" : "_" + std::to_string(count));
+  return attribute_ + "/" + base + (count == 0 ? std::string() : fmt::format("_{}", count));
 }
 
 Signal adjust_input(const Config& config, Signal given, const ModelInput& expected) {

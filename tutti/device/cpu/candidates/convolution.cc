@@ -54,9 +54,10 @@ ConvolutionShape shape_of(const Node& node, const Shape& x, const Shape& kernel)
 
 std::optional<Step> convolution(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
-  if (node.op != Op::convolution || selection.type(node.results[0]).dtype != DType::f32) return {};
+  if (node.op != Op::convolution) return {};
   const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
   auto weights = selection.known(node.operands[1]);
+  if (selection.type(node.results[0]).dtype != DType::f32) reason = "not of f32";
   if (!weights) reason = "the kernel is not known before the run";
   if (x.rank() < 3 || x.rank() > 5) reason = "not one to three spatial axes";
   if (result.elements() == 0 || x.elements() == 0 || selection.type(node.operands[1]).shape.elements() == 0) reason = "nothing to do";
@@ -68,6 +69,7 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
   const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
   const int threads = selection.threads(2 * result.elements() * weights->shape().elements() / result[result.rank() - 1]);
+  step.threads = threads;
   const BoundEpilogue epilogue(match, shape.filters);
   auto input = [dilated](const Pointers& p) {
     if (!dilated) return floats(p.operands[0]);

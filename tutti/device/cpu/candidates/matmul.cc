@@ -22,22 +22,24 @@ std::optional<Sides> sides_of(const Graph& graph, const Node& node) {
   return Sides{*rows, *a_depth, *b_depth, *columns};
 }
 
-bool is_float_dot(const Selection& selection, const Node& node) {
-  return node.op == Op::dot_general && selection.type(node.results[0]).dtype == DType::f32 &&
-         selection.type(node.operands[0]).dtype == DType::f32 && selection.type(node.operands[1]).dtype == DType::f32;
-}
-
-bool has_nothing_to_do(const Selection& selection, const Node& node) {
-  return selection.type(node.results[0]).shape.elements() == 0 || selection.type(node.operands[0]).shape.elements() == 0;
+// Of both candidates: why not, or nothing.
+std::string_view refuses_dot(const Selection& selection, const Node& node) {
+  for (ValueId id : {node.results[0], node.operands[0], node.operands[1]})
+    if (selection.type(id).dtype != DType::f32) return "not of f32";
+  if (selection.type(node.results[0]).shape.elements() == 0 || selection.type(node.operands[0]).shape.elements() == 0)
+    return "nothing to do";
+  return {};
 }
 
 }  // namespace
 
 std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
-  if (!is_float_dot(selection, node) || has_nothing_to_do(selection, node)) return {};
+  if (node.op != Op::dot_general) return {};
+  reason = refuses_dot(selection, node);
   auto weights = selection.known(node.operands[1]);
-  if (!weights) return {};
+  if (!weights) reason = "the right side is not known before the run";
+  if (!reason.empty()) return {};
   auto sides = sides_of(selection.graph(), node);
   if (!node.attributes.ints("lhs_batch").empty() || !sides || sides->a_depth.stride != 1) {
     reason = "the left side's rows are not contiguous";
@@ -47,9 +49,9 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const int64_t columns = sides->columns.count;
   EpilogueMatch match = match_epilogue(selection, node.results[0], columns);
   Step step = step_with_epilogue("matmul", index, node.operands[0], match);
+  step.threads = selection.threads(2 * rows.count * columns * sides->b_depth.count);
   PackedMatrix packed({weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride});
-  step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns),
-                     threads = selection.threads(2 * rows.count * columns * sides->b_depth.count)](const Pointers& p) {
+  step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
     matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads);
   };
   return step;
@@ -57,7 +59,9 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
 
 std::optional<Step> batched_matmul(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
-  if (!is_float_dot(selection, node) || has_nothing_to_do(selection, node)) return {};
+  if (node.op != Op::dot_general) return {};
+  reason = refuses_dot(selection, node);
+  if (!reason.empty()) return {};
   auto sides = sides_of(selection.graph(), node);
   if (!sides || sides->a_depth.stride != 1) {
     reason = "the sides are not evenly spaced";
@@ -88,7 +92,7 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
   }
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
   Step step = step_of(selection.graph(), index, "batched matmul");
-  const int threads = selection.threads(2 * product.batch * size * product.depth);
+  const int threads = step.threads = selection.threads(2 * product.batch * size * product.depth);
   step.kernel.workspace = product.workspace(threads) * static_cast<int64_t>(sizeof(float));
   step.kernel.run = [product, offsets, threads](const Pointers& p) {
     for (const Offset& offset : offsets)

@@ -42,7 +42,8 @@ std::optional<Step> match_row_kernel(const Selection& selection, int32_t index, 
   }
   constexpr const char* names[] = {"softmax", "log softmax", "layer norm", "rms norm"};
   step.name = names[static_cast<size_t>(match->kind)];
-  step.kernel = make_rows(*match, selection.threads(8 * match->rows * match->length));
+  step.threads = selection.threads(8 * match->rows * match->length);
+  step.kernel = make_rows(*match, step.threads);
   step.in_place = true;
   return step;
 }
@@ -57,7 +58,8 @@ std::optional<Step> match_pool(const Selection& selection, int32_t index, std::s
   int64_t operations = selection.type(node.results[0]).shape.elements();
   for (int64_t size : node.attributes.ints("window")) operations *= size;
   Step step = step_of(selection.graph(), index, "pool");
-  step.kernel = make_pool(selection.graph(), node, selection.threads(operations));
+  step.threads = selection.threads(operations);
+  step.kernel = make_pool(selection.graph(), node, step.threads);
   return step;
 }
 
@@ -69,7 +71,8 @@ std::optional<Step> match_reduction(const Selection& selection, int32_t index, s
     return {};
   }
   Step step = step_of(selection.graph(), index, "reduce");
-  step.kernel = make_reduction(selection.graph(), node, selection.threads(selection.type(node.operands[0]).shape.elements()));
+  step.threads = selection.threads(selection.type(node.operands[0]).shape.elements());
+  step.kernel = make_reduction(selection.graph(), node, step.threads);
   return step;
 }
 
@@ -176,7 +179,13 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
       step.nodes.push_back(node);
   }
   const int64_t operations = group.shape().elements() * static_cast<int64_t>(inside.size());
-  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, selection.threads(operations));
+  for (int32_t node : inside) {
+    if (has_vector_code(graph, selection.node(node))) continue;
+    step.fallback = true;
+    selection.refuse(node, "loop", "no vector code for this op and dtype; block by block in the reference kernel");
+  }
+  step.threads = selection.threads(operations);
+  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, step.threads);
   return step;
 }
 

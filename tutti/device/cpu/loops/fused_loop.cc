@@ -295,6 +295,8 @@ bool is_fusible(const Node& node) {
 
 bool is_looked_through(const Node& node) { return node.op == Op::broadcast_in_dim || node.op == Op::slice; }
 
+bool has_vector_code(const Graph& graph, const Node& node) { return find_micro_op(graph, node, 0) != nullptr; }
+
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                        std::span<const ValueId> results, int threads) {
   BlockLoop loop = Maker(graph, nodes, operands, results).make(threads);

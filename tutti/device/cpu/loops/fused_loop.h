@@ -11,6 +11,9 @@ bool is_fusible(const Node& node);
 // Whether a fused loop reads through the node, where what it repeats or cuts out lies: broadcasts and slices.
 bool is_looked_through(const Node& node);
 
+// Whether there is vector code for a fusible node; without it the loop computes the node's blocks with the reference kernel.
+bool has_vector_code(const Graph& graph, const Node& node);
+
 // The nodes in topological order; the fusible ones have results of one shape. Their operands are made by other nodes of the loop, named in
 // `operands`, or constants, perhaps behind nodes that are looked through. `results` are made by fusible nodes; a single one may lie on an
 // operand of the same type that is read at its own place only.

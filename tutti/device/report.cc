@@ -1,0 +1,110 @@
+#include "tutti/device/report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tutti/device/plan.h"
+#include "tutti/device/sequence.h"
+#include "tutti/graph/cost.h"
+#include "tutti/transform/rebuild.h"
+
+namespace tutti {
+
+namespace {
+
+class Describer {
+ public:
+  Describer(CompileReport& report, std::span<const Refusal> refusals) : report_(report), refusals_(refusals) {}
+
+  void describe(const Graph& graph, std::span<const Step> steps, int depth, int64_t runs) {
+    count_leaves(graph);
+    for (const Step& step : steps) {
+      const size_t place = report_.steps.size();
+      report_.steps.push_back(describe(graph, step, depth, runs));
+      if (!step.kernel.body) continue;
+      const Node& scan = node(graph, step.nodes.back());
+      const int64_t length = scan.attributes.integer("length");
+      describe(*scan.body, step.kernel.body->steps(), depth + 1, saturating_multiply(runs, length));
+      // A loop moves what its body does.
+      StepReport& loop = report_.steps[place];
+      loop.weight_bytes = loop.value_bytes = 0;
+      for (size_t i = place + 1; i < report_.steps.size(); ++i) {
+        const StepReport& inner = report_.steps[i];
+        if (inner.depth != depth + 1) continue;
+        loop.weight_bytes = saturating_add(loop.weight_bytes, saturating_multiply(length, inner.weight_bytes));
+        loop.value_bytes = saturating_add(loop.value_bytes, saturating_multiply(length, inner.value_bytes));
+      }
+    }
+  }
+
+ private:
+  static const Node& node(const Graph& graph, int32_t index) { return graph.nodes()[static_cast<size_t>(index)]; }
+
+  StepReport describe(const Graph& graph, const Step& step, int depth, int64_t runs) const {
+    StepReport out{.kernel = step.name, .ops = {}, .result = step.results.empty() ? Type{} : graph.type(step.results[0])};
+    out.depth = depth, out.runs = runs, out.threads = step.threads, out.fallback = step.fallback;
+    for (int32_t index : step.nodes) {
+      const Node& part = node(graph, index);
+      out.ops.emplace_back(name(part.op));
+      out.flops = saturating_add(out.flops, cost(graph, part).flops);
+      for (const Refusal& refusal : refusals_)
+        if (refusal.graph == &graph && refusal.node == index)
+          out.refused.push_back({std::string(refusal.candidate), out.ops.back(), refusal.reason});
+    }
+    const Node& last = node(graph, step.nodes.back());
+    if (last.body)
+      out.value_bytes = cost(graph, last).bytes;
+    else
+      count_bytes(graph, step, out);
+    return out;
+  }
+
+  // Every value once that the step's nodes read and do not make; of broadcasts that have no memory, what they repeat.
+  static void count_bytes(const Graph& graph, const Step& step, StepReport& out) {
+    const std::set<int32_t> inside(step.nodes.begin(), step.nodes.end());
+    const std::set<ValueId> in_memory(step.operands.begin(), step.operands.end());
+    std::set<ValueId> seen;
+    for (int32_t index : step.nodes) {
+      const Node& part = node(graph, index);
+      for (size_t i = 0; i < part.operands.size(); ++i) {
+        ValueId id = part.operands[i];
+        int64_t bytes = bytes_read(graph, part, i);
+        const Node* source = &node(graph, graph.producer(id));
+        while (!in_memory.contains(id) && (source->op == Op::broadcast_in_dim || is_view(graph, *source))) {
+          id = source->operands[0];
+          bytes = std::min(bytes, graph.type(id).bytes());
+          source = &node(graph, graph.producer(id));
+        }
+        if (inside.contains(graph.producer(id)) || !seen.insert(id).second) continue;
+        int64_t& sum = is_constant_leaf(*source) ? out.weight_bytes : out.value_bytes;
+        sum = saturating_add(sum, bytes);
+      }
+    }
+    for (ValueId id : step.results) out.value_bytes = saturating_add(out.value_bytes, graph.type(id).bytes());
+  }
+
+  void count_leaves(const Graph& graph) {
+    for (const Node& leaf : graph.nodes()) {
+      if (leaf.literal.empty() || !leaves_.insert(leaf.literal.bytes().data()).second) continue;
+      int64_t& sum = leaf.op == Op::parameter ? report_.memory.weights : report_.memory.constants;
+      sum = saturating_add(sum, leaf.literal.type().bytes());
+    }
+  }
+
+  CompileReport& report_;
+  std::span<const Refusal> refusals_;
+  std::set<const std::byte*> leaves_;  // counted already: graphs share bytes
+};
+
+}  // namespace
+
+void describe_steps(const Graph& graph, std::span<const Step> steps, CompileReport& report, std::span<const Refusal> refusals) {
+  Describer(report, refusals).describe(graph, steps, 0, 1);
+  report.memory.arena = plan_memory(graph, steps).arena_bytes;
+  for (const Step& step : steps) {
+    for (ValueId id : step.results) report.memory.without_reuse += Plan::aligned(graph.type(id).bytes());
+    report.memory.without_reuse += Plan::aligned(step.kernel.workspace);
+  }
+}
+
+}  // namespace tutti
