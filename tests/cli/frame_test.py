@@ -15,7 +15,7 @@ DENSE = program.DATA / "dense.keras"
 class Usage(program.ProgramTest):
     def test_help_lists_the_verbs_and_each_verb_helps(self):
         run = self.succeed("--help")
-        for verb in ("devices", "inspect", "predict"):
+        for verb in ("devices", "explain", "inspect", "predict"):
             self.assertIn(f"\n  {verb} ", run.out)
             self.assertIn(f"tutti {verb}", self.succeed(verb, "--help").out)
         self.assertIn("--batch", self.succeed("predict", "--help").out)

@@ -59,6 +59,14 @@ def image():
     return keras.Sequential([keras.Input((2, 3, 1), name="image"), layers.Flatten(), layers.Dense(2)], name="image")
 
 
+def recurrent():
+    return keras.Sequential([keras.Input((6, 3), name="series"), layers.LSTM(8), layers.Dense(2)], name="recurrent")
+
+
+def repeated():
+    return keras.Sequential([keras.Input((8,), name="x"), *(layers.Dense(8, activation="relu") for _ in range(3))], name="repeated")
+
+
 def refused():
     x = keras.Input((4,), name="x")
     y = layers.Lambda(lambda v: v * 2, name="double")(x)
@@ -72,6 +80,8 @@ def main():
     save("two_by_two", two_by_two(), {"a": normal(9, 3), "b": normal(9, 2)})
     save("nested", nested(), {"x": normal(3, 6)})
     save("open_time", open_time(), {"series": normal(5, 7, 2)})
+    save("recurrent", recurrent(), {"series": normal(4, 6, 3)})
+    save("repeated", repeated(), {"x": normal(4, 8)})
     save("ids", ids(), {"ids": np.random.default_rng(5).integers(0, 10, (6, 4)).astype("int32")})
     save("image", image(), {"image": normal(4, 2, 3, 1)})
     save("bfloat16", keras.Sequential([keras.Input((4,), name="x"), layers.Dense(2, dtype="bfloat16")]), {"x": normal(3, 4)})

@@ -1,5 +1,7 @@
 """predict against what Keras predicted (make_models.py): formats in and out, shapes and dtypes, batches, latency, memory."""
 
+import re
+
 import numpy as np
 import program
 
@@ -159,9 +161,25 @@ class Printing(program.ProgramTest):
         self.assertAlmostEqual(run["per_second"], 1e6 / run["p50_us"], delta=run["per_second"] * 0.9)
         self.assertGreater(run["cold_start_ms"], 0)
         self.assertEqual((run["repeat"], run["samples"]), (20, 1))
+        histogram = run["histogram"]
+        self.assertEqual(sum(bucket["count"] for bucket in histogram), 20)
+        self.assertLessEqual(len(histogram), 12)
+        for bucket, following in zip(histogram, histogram[1:]):
+            self.assertLess(bucket["from_us"], bucket["to_us"])
+            self.assertEqual(bucket["to_us"], following["from_us"])
+        self.assertLessEqual(histogram[0]["from_us"], run["p50_us"])
+        self.assertGreaterEqual(histogram[-1]["to_us"], run["max_us"])
         text = self.succeed("predict", DATA / "dense.keras", "x.npy", "--repeat", "3", "--latency", "-o", "y.npy").out
         self.assertRegex(text, r"p50 [\d.]+ us   p90 [\d.]+ us   p99 [\d.]+ us   max [\d.]+ us")
         self.assertEqual(np.load(self.folder / "y.npy").shape, (1, 3))
+        for locale, full in {"C": "#", "C.UTF-8": "█"}.items():
+            text = self.succeed("predict", DATA / "dense.keras", "x.npy", "--repeat", "500", "--latency", environment={"LC_ALL": locale}).out
+            bars = re.findall(r"^ *[\d.]+ - +[\d.]+ us +(\d+)(  .+)?$", text, re.M)
+            self.assertEqual(sum(int(count) for count, _ in bars), 500)
+            self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
+            longest = max(bars, key=lambda bar: int(bar[0]))[1].strip()
+            self.assertEqual(set(longest), {full})
+            self.assertTrue(all((int(count) > 0) == bool(bar.strip()) for count, bar in bars), text)
         np.save(self.folder / "none.npy", x[:0])
         self.refuse(1, "--latency needs at least one sample", "predict", DATA / "dense.keras", "none.npy", "--latency")
 

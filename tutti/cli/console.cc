@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -104,6 +105,17 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows, cons
   return out;
 }
 
+bool has_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    std::string lower(value);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
 std::string grouped(int64_t number) {
   std::string out = std::to_string(number);
   for (int64_t at = static_cast<int64_t>(out.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) out.insert(static_cast<size_t>(at), ",");
@@ -122,6 +134,10 @@ std::string scaled(double value, double step, const std::vector<const char*>& un
                                  units[unit]);
 }
 }  // namespace
+
+std::string three_digits(double value) {
+  return fmt::format("{:.{}f}", value, value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
 
 std::string human_bytes(int64_t bytes) { return scaled(static_cast<double>(bytes), 1024, {" B", " KiB", " MiB", " GiB", " TiB"}); }
 

@@ -49,8 +49,12 @@ class Stopwatch {
 // Columns as wide as their widest cell, two spaces between; `right` names the columns of numbers. The first row is the heading.
 std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
 
+// Whether the locale's text is UTF-8: LC_ALL, LC_CTYPE or LANG, the first that is set.
+bool has_utf8();
+
 std::string grouped(int64_t number);     // 1,234,567
 std::string human_bytes(int64_t bytes);  // 4.2 MB
 std::string human_count(double count);   // 1.2 G
+std::string three_digits(double value);  // 0.123, 1.23, 12.3, 123, 1234
 
 }  // namespace tutti::cli

@@ -1,10 +1,10 @@
 // tutti predict
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "tutti/base/json.h"
 #include "tutti/cli/console.h"
+#include "tutti/cli/latency.h"
 #include "tutti/cli/results.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format.h"
@@ -45,16 +45,6 @@ std::vector<ArraySpec> output_specs(const keras::Model& model, const std::vector
   return out;
 }
 
-// The times of `repeat` runs of the whole input, after one that warms up.
-struct Latency {
-  std::vector<double> seconds;  // sorted
-  double total = 0, cold_start = 0;
-  int64_t samples = 0;
-
-  double quantile(double q) const { return seconds[static_cast<size_t>(std::ceil(q * static_cast<double>(seconds.size()))) - 1]; }
-  double per_second() const { return total > 0 ? static_cast<double>(samples) * static_cast<double>(seconds.size()) / total : 0; }
-};
-
 class Prediction {
  public:
   Prediction(Console& console, const Settings& settings) : console_(console), settings_(settings) {}
@@ -78,17 +68,6 @@ class Prediction {
   }
 
  private:
-  // The name of a device or a format that does not exist is a wrong argument, not failed work.
-  template <class F>
-  void as_usage(F&& f) {
-    try {
-      f();
-    } catch (const InvalidArgument& e) {
-      std::string_view text = e.what();
-      throw UsageError("usage", text.substr(text.find("] ") + 2));
-    }
-  }
-
   void stream() {
     Progress progress(console_, "predict", reader_->samples());
     std::unique_ptr<RowWriter> writer;
@@ -149,28 +128,23 @@ class Prediction {
 
   void measure() {
     std::vector<std::vector<Tensor>> batches;
-    Latency latency;
+    int64_t samples = 0;
     for (;;) {
       batches.push_back(reader_->next(batch_));
       int64_t count = batches.back()[0].shape()[0];
-      latency.samples += count;
+      samples += count;
       if (count < batch_) break;
     }
     if (batches.size() > 1 && batches.back()[0].shape()[0] == 0) batches.pop_back();
-    if (latency.samples == 0) fail<InvalidArgument>("predict", "--latency needs at least one sample; '{}' has none", settings_.input);
+    if (samples == 0) fail<InvalidArgument>("predict", "--latency needs at least one sample; '{}' has none", settings_.input);
 
     std::vector<std::vector<Tensor>> results;
-    for (const auto& batch : batches) results.push_back(predictor_->predict(batch));
-    latency.cold_start = clock_.seconds();
-    Progress progress(console_, "latency", settings_.repeat);
-    for (int64_t i = 0; i < settings_.repeat; ++i) {
-      Stopwatch watch;
-      for (const auto& batch : batches) predictor_->predict(batch);
-      latency.seconds.push_back(watch.seconds());
-      latency.total += latency.seconds.back();
-      progress.update(i + 1);
+    double cold_start = 0;
+    for (const auto& batch : batches) {
+      results.push_back(predictor_->predict(batch));
+      if (results.size() == 1) cold_start = seconds_since_start();
     }
-    std::sort(latency.seconds.begin(), latency.seconds.end());
+    Latency latency(repeat(batches, results));
     if (!settings_.output.empty()) {
       auto writer = open_output(settings_.output, output_specs(*model_, results[0]));
       for (const auto& rows : results) {
@@ -179,30 +153,53 @@ class Prediction {
       }
       writer->commit();
     }
-    print(latency);
+    print(latency, samples, cold_start);
   }
 
-  void print(const Latency& latency) {
-    double p50 = latency.quantile(0.5) * 1e6, p90 = latency.quantile(0.9) * 1e6, p99 = latency.quantile(0.99) * 1e6;
-    double slowest = latency.seconds.back() * 1e6, cold = latency.cold_start * 1e3;
+  // Runs everything again and again as a program would that calls the library: compiled, data and results in place. Gives seconds.
+  std::vector<double> repeat(const std::vector<std::vector<Tensor>>& batches, std::vector<std::vector<Tensor>>& results) {
+    struct Call {
+      Predictor* predictor;
+      std::vector<std::span<const std::byte>> inputs;
+      std::vector<std::span<std::byte>> outputs;
+    };
+    std::vector<Call> calls;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      std::vector<Shape> shapes;
+      for (const Tensor& tensor : batches[i]) shapes.push_back(tensor.shape());
+      Call& call = calls.emplace_back(Call{&predictor_->compiled(shapes), {}, {}});
+      for (const Tensor& tensor : batches[i]) call.inputs.push_back(tensor.bytes());
+      for (Tensor& tensor : results[i]) call.outputs.push_back(tensor.bytes());
+    }
+    Progress progress(console_, "latency", settings_.repeat);
+    std::vector<double> seconds(static_cast<size_t>(settings_.repeat));
+    for (double& one : seconds) {
+      Stopwatch watch;
+      for (const Call& call : calls) call.predictor->run(call.inputs, call.outputs);
+      one = watch.seconds();
+      progress.update(&one - seconds.data() + 1);
+    }
+    return seconds;
+  }
+
+  void print(const Latency& latency, int64_t samples, double cold_start) {
+    const double per_second = static_cast<double>(samples * settings_.repeat) / std::max(latency.total(), 1e-9);
     if (console_.json) {
-      Json out = JsonMembers{{"p50_us", p50},
-                             {"p90_us", p90},
-                             {"p99_us", p99},
-                             {"max_us", slowest},
-                             {"per_second", latency.per_second()},
-                             {"cold_start_ms", cold},
-                             {"samples", latency.samples},
-                             {"batch", batch_},
-                             {"repeat", settings_.repeat},
-                             {"device", settings_.device}};
+      Json out = Json::object();
+      latency.add_to(out);
+      out.set("per_second", per_second);
+      out.set("cold_start_ms", cold_start * 1e3);
+      out.set("samples", samples);
+      out.set("batch", batch_);
+      out.set("repeat", settings_.repeat);
+      out.set("device", settings_.device);
       console_.print(out.dump(2) + "\n");
       return;
     }
-    console_.print(fmt::format("{} runs of {} sample{} in batches of {} on {}\n", settings_.repeat, latency.samples,
-                               latency.samples == 1 ? "" : "s", std::min(batch_, latency.samples), settings_.device));
-    console_.print(fmt::format("p50 {:.1f} us   p90 {:.1f} us   p99 {:.1f} us   max {:.1f} us\n", p50, p90, p99, slowest));
-    console_.print(fmt::format("{:.1f} predictions/s, cold start {:.1f} ms\n", latency.per_second(), cold));
+    console_.print(fmt::format("{} runs of {} sample{} in batches of {} on {}\n", settings_.repeat, samples, samples == 1 ? "" : "s",
+                               std::min(batch_, samples), settings_.device));
+    console_.print(latency.text());
+    console_.print(fmt::format("{} predictions/s, cold start {:.1f} ms\n", three_digits(per_second), cold_start * 1e3));
   }
 
   Console& console_;
@@ -226,7 +223,8 @@ Action predict(Options& options) {
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
   options.choice(settings->header, "--header", {"auto", "yes", "no"}, "Whether a .csv begins with names; auto: when no field is a number");
-  options.flag(settings->latency, "--latency", "Run the whole input again and again, print p50, p90, p99, max and predictions/s");
+  options.flag(settings->latency, "--latency",
+               "Run the whole input again and again, print p50, p90, p99, max, a histogram, predictions/s and cold start");
   options.option(settings->repeat, "--repeat", "Runs for --latency; default 100", 1, 1'000'000'000);
   options.footer("Example: tutti predict model.keras x.npy -o y.npy");
   return [settings](Console& console) {

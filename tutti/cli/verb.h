@@ -21,6 +21,18 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+// Calls f. The name of a device or a format that does not exist is a wrong argument, not failed work: its InvalidArgument becomes a
+// UsageError.
+template <class F>
+void as_usage(F&& f) {
+  try {
+    f();
+  } catch (const InvalidArgument& e) {
+    std::string_view text = e.what();
+    throw UsageError("usage", text.substr(text.find("] ") + 2));
+  }
+}
+
 // Declares a verb's arguments; the targets live until the verb is done.
 class Options {
  public:

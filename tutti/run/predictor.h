@@ -62,8 +62,10 @@ class BatchPredictor {
   const keras::Model& model() const { return *model_; }
   int64_t batch() const { return batch_; }
 
- private:
+  // The program for inputs of these shapes, compiled if need be. There until as many others were asked for as are kept.
   Predictor& compiled(const std::vector<Shape>& shapes);
+
+ private:
   std::shared_ptr<const keras::Model> model_;
   std::string device_;
   int64_t batch_;

@@ -1,0 +1,280 @@
+// tutti explain
+#include "tutti/run/explain.h"
+
+#include <algorithm>
+#include <map>
+
+#include "tutti/cli/console.h"
+#include "tutti/cli/results.h"
+#include "tutti/cli/speeds.h"
+#include "tutti/cli/verbs.h"
+
+namespace tutti::cli {
+
+namespace {
+
+struct Settings {
+  std::string model, device{default_device};
+  int64_t batch = 1, threads = 0, extent = 0;
+};
+
+constexpr size_t most_rows = 24;  // of steps, unless --verbose
+
+Json microseconds(std::optional<double> seconds) { return seconds ? Json(*seconds * 1e6) : Json(); }
+
+Json step_json(const ExplainedStep& step) {
+  Json ops = Json::list(), refused = Json::list();
+  for (const auto& op : step.ops) ops.push(op);
+  for (const auto& one : step.refused) refused.push(JsonMembers{{"kernel", one.kernel}, {"op", one.op}, {"reason", one.reason}});
+  Json out = JsonMembers{{"kernel", step.kernel},
+                         {"ops", ops},
+                         {"dtype", numpy_name(step.result.dtype)},
+                         {"shape", shape_json(step.result.shape)},
+                         {"depth", step.depth},
+                         {"runs", step.runs},
+                         {"threads", step.threads},
+                         {"flops", step.all_flops()},
+                         {"bytes", step.all_bytes()}};
+  out.set("us", microseconds(step.seconds));
+  out.set("predicted_us", microseconds(step.predicted));
+  out.set("of_peak", step.of_peak() ? Json(*step.of_peak()) : Json());
+  out.set("bound", step.predicted ? Json(step.memory_bound ? "memory" : "arithmetic") : Json());
+  out.set("fallback", step.fallback);
+  out.set("refused", refused);
+  return out;
+}
+
+Json to_json(const Settings& settings, const Explanation& found) {
+  Json inputs = Json::list(), passes = Json::list(), steps = Json::list(), fallbacks = Json::list();
+  for (const Type& type : found.inputs) inputs.push(JsonMembers{{"dtype", numpy_name(type.dtype)}, {"shape", shape_json(type.shape)}});
+  for (const auto& pass : found.passes)
+    passes.push(JsonMembers{
+        {"name", pass.name}, {"ms", pass.microseconds / 1e3}, {"nodes_before", pass.nodes_before}, {"nodes_after", pass.nodes_after}});
+  for (const auto& step : found.steps) {
+    Json row = step_json(step);
+    if (step.fallback)
+      fallbacks.push(JsonMembers{{"step", steps.size()}, {"op", step.ops[0]}, {"us", row.at("us")}, {"refused", row.at("refused")}});
+    steps.push(std::move(row));
+  }
+  Json out = JsonMembers{{"model", settings.model}, {"device", found.device}, {"batch", settings.batch}, {"threads", found.threads}};
+  out.set("inputs", inputs);
+  out.set("kernels", found.stats.kernels);
+  out.set("flops", found.flops);
+  out.set("bytes", found.bytes);
+  out.set("peak_memory_bytes", found.memory.arena);
+  out.set("memory", JsonMembers{{"weight_bytes", found.memory.weights},
+                                {"constant_bytes", found.memory.constants},
+                                {"arena_bytes", found.memory.arena},
+                                {"without_reuse_bytes", found.memory.without_reuse}});
+  out.set("passes", passes);
+  out.set("plan", Json::object());
+  out.set("steps", steps);
+  out.set("fallbacks", fallbacks);
+  out.set("sum_us", microseconds(found.sum));
+  out.set("whole_us", microseconds(found.whole));
+  out.set("runs", found.runs);
+  out.set("machine", speeds_json(found.speeds));
+  return out;
+}
+
+std::string time_text(std::optional<double> seconds) { return seconds ? three_digits(*seconds * 1e6) : "-"; }
+
+std::string percent(std::optional<double> part) { return part ? fmt::format("{:.0f} %", *part * 100) : "-"; }
+
+std::string count_text(int64_t count) { return count > 0 ? human_count(static_cast<double>(count)) : "-"; }
+
+std::string times_text(size_t count) { return count > 1 ? fmt::format(" x{}", count) : ""; }
+
+// Each op once, in the order of appearance: "convolution, add x2, maximum".
+std::string ops_text(const std::vector<std::string>& ops, size_t longest) {
+  std::vector<std::string> names;
+  std::map<std::string, size_t> counts;
+  for (const auto& op : ops)
+    if (counts[op]++ == 0) names.push_back(op);
+  std::string out;
+  for (const auto& name : names) {
+    std::string next = (out.empty() ? "" : ", ") + name + times_text(counts[name]);
+    if (!out.empty() && out.size() + next.size() > longest) return out + ", ...";
+    out += next;
+  }
+  return out;
+}
+
+std::string passes_table(const std::vector<PassReport>& passes, bool every) {
+  std::vector<std::vector<std::string>> rows{{"PASS", "NODES", "CHANGE", "MS"}};
+  std::vector<PassReport> shown;
+  std::vector<size_t> runs;
+  for (const PassReport& pass : passes) {
+    auto same = std::find_if(shown.begin(), shown.end(), [&](const PassReport& other) { return !every && other.name == pass.name; });
+    if (same == shown.end()) {
+      shown.push_back(pass);
+      runs.push_back(1);
+      continue;
+    }
+    // Runs of one pass together: the nodes it found at first, and the changes of all.
+    same->microseconds += pass.microseconds;
+    same->nodes_after += pass.nodes_after - pass.nodes_before;
+    ++runs[static_cast<size_t>(same - shown.begin())];
+  }
+  for (size_t i = 0; i < shown.size(); ++i) {
+    auto change = static_cast<int64_t>(shown[i].nodes_after) - static_cast<int64_t>(shown[i].nodes_before);
+    rows.push_back({shown[i].name + times_text(runs[i]),
+                    every ? fmt::format("{} -> {}", shown[i].nodes_before, shown[i].nodes_after) : std::to_string(shown[i].nodes_before),
+                    change == 0 ? "" : fmt::format("{:+}", change), fmt::format("{:.2f}", shown[i].microseconds / 1e3)});
+  }
+  return format_table(rows, {false, true, true, true});
+}
+
+// Equal steps, or one.
+struct Row {
+  ExplainedStep step;
+  size_t count = 1;
+};
+
+bool is_like(const ExplainedStep& a, const ExplainedStep& b) {
+  return a.depth == 0 && b.depth == 0 && a.kernel == b.kernel && a.ops == b.ops && a.result == b.result && a.flops == b.flops &&
+         a.weight_bytes == b.weight_bytes && a.value_bytes == b.value_bytes;
+}
+
+std::vector<Row> fold(const std::vector<ExplainedStep>& steps) {
+  std::vector<Row> rows;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool loop = i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth;
+    auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return !loop && is_like(row.step, steps[i]); });
+    if (same == rows.end()) {
+      rows.push_back({steps[i]});
+      continue;
+    }
+    ++same->count;
+    same->step.runs += steps[i].runs;
+    if (steps[i].seconds) *same->step.seconds += *steps[i].seconds;
+    if (steps[i].predicted) *same->step.predicted += *steps[i].predicted;
+  }
+  return rows;
+}
+
+std::string steps_table(const Explanation& found, bool every) {
+  std::vector<Row> rows;
+  if (every)
+    for (const auto& step : found.steps) rows.push_back({step});
+  else
+    rows = fold(found.steps);
+  const size_t all = rows.size();
+  double hidden = 0;
+  if (!every && rows.size() > most_rows) {  // those that take longest, in their order
+    std::vector<double> times;
+    for (const Row& row : rows) times.push_back(row.step.seconds.value_or(0));
+    std::sort(times.begin(), times.end(), std::greater<>());
+    size_t places = most_rows;
+    std::vector<Row> shown;
+    for (Row& row : rows) {
+      const double seconds = row.step.seconds.value_or(0);
+      if (seconds >= times[most_rows - 1] && places > 0) {
+        --places;
+        shown.push_back(std::move(row));
+      } else if (row.step.depth == 0) {
+        hidden += seconds;
+      }
+    }
+    rows = std::move(shown);
+  }
+  std::vector<std::vector<std::string>> table{{"KERNEL", "COVERS", "OUTPUT", "FLOPS", "BYTES", "TIME us", "ROOF us", "OF PEAK"}};
+  const size_t columns = found.whole ? 8 : 5;
+  table[0].resize(columns);
+  for (const auto& [step, count] : rows) {
+    std::string kernel = std::string(static_cast<size_t>(2 * step.depth), ' ') + step.kernel + times_text(count);
+    std::string peak = percent(step.of_peak()) + (step.predicted ? step.memory_bound ? " m" : " a" : "");
+    table.push_back({kernel, ops_text(step.ops, every ? 200 : 32), to_string(step.result), count_text(step.all_flops()),
+                     human_bytes(step.all_bytes()), time_text(step.seconds), time_text(step.predicted), peak});
+    table.back().resize(columns);
+  }
+  std::string out = format_table(table, {false, false, false, true, true, true, true, true});
+  if (rows.size() < all)
+    out += fmt::format("and {} more, {} of the time; --verbose shows every step\n", all - rows.size(),
+                       percent(found.sum ? std::optional(hidden / *found.sum) : std::nullopt));
+  return out;
+}
+
+// What ran in the reference kernels of cpu, and why.
+std::string fallbacks_text(const Explanation& found) {
+  double seconds = 0;
+  size_t count = 0;
+  std::vector<std::pair<std::string, size_t>> lines;
+  for (const auto& step : found.steps) {
+    if (!step.fallback) continue;
+    ++count;
+    seconds += step.seconds.value_or(0);
+    std::string line = fmt::format("{} {}: ", ops_text(step.ops, 60), to_string(step.result));
+    for (size_t i = 0; i < step.refused.size(); ++i) line += (i ? "; " : "") + step.refused[i].kernel + ": " + step.refused[i].reason;
+    if (step.refused.empty()) line += "no other kernel has this op";
+    auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& other) { return other.first == line; });
+    if (same == lines.end())
+      lines.emplace_back(line, 1);
+    else
+      ++same->second;
+  }
+  if (count == 0) return "";
+  std::string out = fmt::format("\nin reference kernels ({} step{}, {} of the time):\n", count, count == 1 ? "" : "s",
+                                percent(found.sum && *found.sum > 0 ? std::optional(seconds / *found.sum) : std::nullopt));
+  for (const auto& [line, times] : lines) out += "  " + line + times_text(times) + "\n";
+  return out;
+}
+
+std::string to_text(const Settings& settings, const Explanation& found, const std::string& note, bool every) {
+  std::string inputs;
+  for (const Type& type : found.inputs) inputs += (inputs.empty() ? "" : ", ") + to_string(type);
+  std::string out = fmt::format("{} on {}: {}{}, {} thread{}\n", escape(settings.model), found.device, inputs, note, found.threads,
+                                found.threads == 1 ? "" : "s");
+  if (!found.passes.empty()) out += "\n" + passes_table(found.passes, every);
+  out += "\n" + steps_table(found, every) + fallbacks_text(found);
+  out += fmt::format("\nkernels   {} a run, {} FLOPs, {} moved\n", grouped(found.stats.kernels),
+                     human_count(static_cast<double>(found.flops)), human_bytes(found.bytes));
+  out += fmt::format("memory    weights {}, constants {}; values {} ({} if each had its own place)\n", human_bytes(found.memory.weights),
+                     human_bytes(found.memory.constants), human_bytes(found.memory.arena), human_bytes(found.memory.without_reuse));
+  if (!found.whole) return out + fmt::format("times     none: {} does not compute\n", found.device);
+  out += fmt::format("times     steps {} us, a whole run {} us: {}; medians of {} runs\n", three_digits(*found.sum * 1e6),
+                     three_digits(*found.whole * 1e6), percent(*found.whole > 0 ? std::optional(*found.sum / *found.whole) : std::nullopt),
+                     found.runs);
+  if (found.speeds.empty()) return out;
+  return out + "\nThe roofs: arithmetic (a), and reading as much again and again (m):\n" + speeds_table(found.speeds);
+}
+
+bool has_open_extents(const keras::Model& model) {
+  return std::any_of(model.inputs().begin(), model.inputs().end(),
+                     [](const auto& input) { return std::count(input.shape.begin() + 1, input.shape.end(), -1) > 0; });
+}
+
+void run(Console& console, const Settings& settings) {
+  as_usage([&] { open_device(settings.device); });
+  Stopwatch watch;
+  keras::Model model = keras::load(settings.model);
+  console.note(fmt::format("read '{}' in {:.1f} ms", escape(settings.model), watch.seconds() * 1e3));
+  CompileOptions options{.batch = settings.batch, .device = settings.device, .threads = static_cast<int>(settings.threads)};
+  std::string note;
+  if (has_open_extents(model)) {
+    const int64_t extent = settings.extent > 0 ? settings.extent : model.probe_extent();
+    options.input_shapes = shapes_with(model, settings.batch, extent);
+    note = fmt::format(" ({} for open extents, --extent)", extent);
+  } else if (settings.extent > 0) {
+    throw UsageError("usage",
+                     fmt::format("--extent is for models that leave extents open; '{}' leaves none but the batch", settings.model));
+  }
+  Explanation found = explain(model, options);
+  console.print(console.json ? to_json(settings, found).dump(2) + "\n" : to_text(settings, found, note, console.verbose));
+}
+
+}  // namespace
+
+Action explain(Options& options) {
+  auto settings = std::make_shared<Settings>();
+  options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
+  options.option(settings->batch, "--batch", "Samples computed together; default 1", 1, 1 << 24);
+  options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
+  options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
+  options.option(settings->extent, "--extent", "Stands for extents that the model leaves open; default: one that fits, as in inspect", 1,
+                 1 << 24);
+  options.footer("Runs the model on random data for about a second. --verbose shows every pass and step, not only what takes long.");
+  return [settings](Console& console) { run(console, *settings); };
+}
+
+}  // namespace tutti::cli
