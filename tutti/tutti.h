@@ -14,6 +14,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/tensor.h"
+#include "tutti/run/explain.h"
 #include "tutti/run/predictor.h"
 
 namespace tutti {
@@ -63,5 +64,8 @@ class CompiledModel {
 };
 
 CompiledModel compile(const Model& model, const CompileOptions& options = {});
+
+// What it compiles to, and how long each part takes: docs/explain.md.
+inline Explanation explain(const Model& model, const CompileOptions& options = {}) { return explain(*model.shared(), options); }
 
 }  // namespace tutti

@@ -1,6 +1,4 @@
 // explain() for programs; tests/cli/explain_test.py has what it says of real models.
-#include "tutti/run/explain.h"
-
 #include <gtest/gtest.h>
 
 #include "tutti/tutti.h"
@@ -12,7 +10,7 @@ const std::string models = TUTTI_TEST_DATA "/docs_demo";
 
 TEST(explain, steps_are_those_of_the_program_and_times_are_theirs) {
   Model model = load(models + "/spots.keras");
-  Explanation found = explain(*model.shared(), {.batch = 2, .threads = 1});
+  Explanation found = explain(model, {.batch = 2, .threads = 1});
   EXPECT_EQ(found.stats.kernels, compile(model, {.batch = 2, .threads = 1}).stats().kernels);
   EXPECT_EQ(found.memory.arena, found.stats.peak_memory_bytes);
   EXPECT_EQ(found.inputs[0].shape[0], 2);
@@ -28,7 +26,7 @@ TEST(explain, steps_are_those_of_the_program_and_times_are_theirs) {
 }
 
 TEST(explain, a_program_that_computes_nothing_is_planned_and_not_timed) {
-  Explanation found = explain(*load(models + "/spots.keras").shared(), {.device = "null"});
+  Explanation found = explain(load(models + "/spots.keras"), {.device = "null"});
   EXPECT_GT(found.flops, 0);
   EXPECT_GT(found.memory.without_reuse, found.memory.arena);
   EXPECT_FALSE(found.whole || found.sum || found.steps[0].seconds || found.steps[0].of_peak());
@@ -37,8 +35,8 @@ TEST(explain, a_program_that_computes_nothing_is_planned_and_not_timed) {
 
 TEST(explain, wrong_arguments_are_errors_of_compile) {
   Model model = load(models + "/spots.keras");
-  EXPECT_THROW(explain(*model.shared(), {.device = "nowhere"}), InvalidArgument);
-  EXPECT_THROW(explain(*model.shared(), {.input_shapes = {{1, 8, 8, 1}}}), InvalidArgument);
+  EXPECT_THROW(explain(model, {.device = "nowhere"}), InvalidArgument);
+  EXPECT_THROW(explain(model, {.input_shapes = {{1, 8, 8, 1}}}), InvalidArgument);
 }
 
 }  // namespace
