@@ -65,6 +65,17 @@ TEST(report, steps_say_what_they_cover_and_what_it_costs) {
   EXPECT_EQ(loop.all_bytes(), body.all_bytes());
 }
 
+TEST(report, a_loop_that_reads_slices_counts_what_it_reads_once) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 64}});
+  auto part = [&](int64_t from) { return slice(x, {0, from}, {4, from + 16}); };
+  graph.output("y", tanh(part(0)) * part(16) + part(16) + part(0));
+  CompileReport report = compile(graph, "cpu").report;
+  int64_t bytes = 0;
+  for (const StepReport& step : report.steps) bytes += step.value_bytes;
+  EXPECT_EQ(bytes, 4 * (4 * 32 + 4 * 16)) << report.steps.size() << " steps";
+}
+
 TEST(report, passes_are_those_of_the_cpu_in_order) {
   EXPECT_TRUE(compile(net(), "reference").report.passes.empty());
   auto passes = compile(net(), "cpu").report.passes;

@@ -1,6 +1,7 @@
 #include "tutti/device/report.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tutti/device/plan.h"
@@ -59,26 +60,32 @@ class Describer {
     return out;
   }
 
-  // Every value once that the step's nodes read and do not make; of broadcasts that have no memory, what they repeat.
+  // Whether kernels may read what the node is made of where it lies.
+  static bool has_no_bytes(const Graph& graph, const Node& source) {
+    return source.op == Op::broadcast_in_dim || source.op == Op::slice || is_view(graph, source);
+  }
+
+  // What the step's nodes read and do not make, every byte once. Broadcasts and slices that have no memory are looked through.
   static void count_bytes(const Graph& graph, const Step& step, StepReport& out) {
     const std::set<int32_t> inside(step.nodes.begin(), step.nodes.end());
     const std::set<ValueId> in_memory(step.operands.begin(), step.operands.end());
-    std::set<ValueId> seen;
+    std::map<ValueId, int64_t> read;
     for (int32_t index : step.nodes) {
       const Node& part = node(graph, index);
       for (size_t i = 0; i < part.operands.size(); ++i) {
         ValueId id = part.operands[i];
         int64_t bytes = bytes_read(graph, part, i);
-        const Node* source = &node(graph, graph.producer(id));
-        while (!in_memory.contains(id) && (source->op == Op::broadcast_in_dim || is_view(graph, *source))) {
-          id = source->operands[0];
+        auto is_inside = [&] { return inside.contains(graph.producer(id)); };
+        while (!is_inside() && !in_memory.contains(id) && has_no_bytes(graph, node(graph, graph.producer(id)))) {
+          id = node(graph, graph.producer(id)).operands[0];
           bytes = std::min(bytes, graph.type(id).bytes());
-          source = &node(graph, graph.producer(id));
         }
-        if (inside.contains(graph.producer(id)) || !seen.insert(id).second) continue;
-        int64_t& sum = is_constant_leaf(*source) ? out.weight_bytes : out.value_bytes;
-        sum = saturating_add(sum, bytes);
+        if (!is_inside()) read[id] = std::min(graph.type(id).bytes(), saturating_add(read[id], bytes));
       }
+    }
+    for (auto [id, bytes] : read) {
+      int64_t& sum = is_constant_leaf(node(graph, graph.producer(id))) ? out.weight_bytes : out.value_bytes;
+      sum = saturating_add(sum, bytes);
     }
     for (ValueId id : step.results) out.value_bytes = saturating_add(out.value_bytes, graph.type(id).bytes());
   }
