@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "tutti/cli/console.h"
 #include "tutti/cli/results.h"
@@ -53,7 +54,10 @@ Json to_json(const Settings& settings, const Explanation& found) {
   for (const auto& step : found.steps) {
     Json row = step_json(step);
     if (step.fallback)
-      fallbacks.push(JsonMembers{{"step", steps.size()}, {"op", step.ops[0]}, {"us", row.at("us")}, {"refused", row.at("refused")}});
+      fallbacks.push(JsonMembers{{"step", steps.size()},
+                                 {"op", step.refused.empty() ? step.ops[0] : step.refused[0].op},
+                                 {"us", row.at("us")},
+                                 {"refused", row.at("refused")}});
     steps.push(std::move(row));
   }
   Json out = JsonMembers{{"model", settings.model}, {"device", found.device}, {"batch", settings.batch}, {"threads", found.threads}};
@@ -136,11 +140,11 @@ bool is_like(const ExplainedStep& a, const ExplainedStep& b) {
          a.weight_bytes == b.weight_bytes && a.value_bytes == b.value_bytes;
 }
 
-std::vector<Row> fold(const std::vector<ExplainedStep>& steps) {
+std::vector<Row> fold(const std::vector<ExplainedStep>& steps, bool every) {
   std::vector<Row> rows;
   for (size_t i = 0; i < steps.size(); ++i) {
     const bool loop = i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth;
-    auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return !loop && is_like(row.step, steps[i]); });
+    auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return !every && !loop && is_like(row.step, steps[i]); });
     if (same == rows.end()) {
       rows.push_back({steps[i]});
       continue;
@@ -153,31 +157,28 @@ std::vector<Row> fold(const std::vector<ExplainedStep>& steps) {
   return rows;
 }
 
+// Those that take longest, in their order.
+std::vector<Row> longest(const std::vector<Row>& rows) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rows[a].step.seconds > rows[b].step.seconds; });
+  order.resize(std::min(order.size(), most_rows));
+  std::sort(order.begin(), order.end());
+  std::vector<Row> out;
+  out.reserve(order.size());
+  for (size_t i : order) out.push_back(rows[i]);
+  return out;
+}
+
+double seconds_outside_loops(const std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows)
+    if (row.step.depth == 0) sum += row.step.seconds.value_or(0);
+  return sum;
+}
+
 std::string steps_table(const Explanation& found, bool every) {
-  std::vector<Row> rows;
-  if (every)
-    for (const auto& step : found.steps) rows.push_back({step});
-  else
-    rows = fold(found.steps);
-  const size_t all = rows.size();
-  double hidden = 0;
-  if (!every && rows.size() > most_rows) {  // those that take longest, in their order
-    std::vector<double> times;
-    for (const Row& row : rows) times.push_back(row.step.seconds.value_or(0));
-    std::sort(times.begin(), times.end(), std::greater<>());
-    size_t places = most_rows;
-    std::vector<Row> shown;
-    for (Row& row : rows) {
-      const double seconds = row.step.seconds.value_or(0);
-      if (seconds >= times[most_rows - 1] && places > 0) {
-        --places;
-        shown.push_back(std::move(row));
-      } else if (row.step.depth == 0) {
-        hidden += seconds;
-      }
-    }
-    rows = std::move(shown);
-  }
+  const std::vector<Row> all = fold(found.steps, every), rows = every ? all : longest(all);
   std::vector<std::vector<std::string>> table{{"KERNEL", "COVERS", "OUTPUT", "FLOPS", "BYTES", "TIME us", "ROOF us", "OF PEAK"}};
   const size_t columns = found.whole ? 8 : 5;
   table[0].resize(columns);
@@ -189,9 +190,27 @@ std::string steps_table(const Explanation& found, bool every) {
     table.back().resize(columns);
   }
   std::string out = format_table(table, {false, false, false, true, true, true, true, true});
-  if (rows.size() < all)
-    out += fmt::format("and {} more, {} of the time; --verbose shows every step\n", all - rows.size(),
-                       percent(found.sum ? std::optional(hidden / *found.sum) : std::nullopt));
+  if (rows.size() < all.size())
+    out += fmt::format("and {} more, {} of the time; --verbose shows every step\n", all.size() - rows.size(),
+                       percent(found.sum ? std::optional(1 - seconds_outside_loops(rows) / *found.sum) : std::nullopt));
+  return out;
+}
+
+// Each reason once: "loop: no vector code for this op and dtype (remainder, sign)"; the ops where the step has several.
+std::string reasons_text(const ExplainedStep& step) {
+  if (step.refused.empty()) return "no other kernel has this op";
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const auto& refused : step.refused) {
+    std::string reason = refused.kernel + ": " + refused.reason;
+    auto same = std::find_if(reasons.begin(), reasons.end(), [&](const auto& other) { return other.first == reason; });
+    if (same == reasons.end()) same = reasons.insert(same, {reason, {}});
+    same->second.push_back(refused.op);
+  }
+  std::string out;
+  for (const auto& [reason, ops] : reasons) {
+    out += (out.empty() ? "" : "; ") + reason;
+    if (step.ops.size() > 1) out += " (" + ops_text(ops, 60) + ")";
+  }
   return out;
 }
 
@@ -205,8 +224,7 @@ std::string fallbacks_text(const Explanation& found) {
     ++count;
     seconds += step.seconds.value_or(0);
     std::string line = fmt::format("{} {}: ", ops_text(step.ops, 60), to_string(step.result));
-    for (size_t i = 0; i < step.refused.size(); ++i) line += (i ? "; " : "") + step.refused[i].kernel + ": " + step.refused[i].reason;
-    if (step.refused.empty()) line += "no other kernel has this op";
+    line += reasons_text(step);
     auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& other) { return other.first == line; });
     if (same == lines.end())
       lines.emplace_back(line, 1);

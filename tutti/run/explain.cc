@@ -20,8 +20,8 @@ double median(std::vector<double> values) {
 
 // What reading the clock takes: it is part of every time that is measured.
 double clock_seconds() {
-  std::vector<double> times;
-  for (int i = 0; i < 1000; ++i) times.push_back(seconds_since(Clock::now()));
+  std::vector<double> times(1000);
+  for (double& time : times) time = seconds_since(Clock::now());
   return median(std::move(times));
 }
 

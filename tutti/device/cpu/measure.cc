@@ -12,7 +12,7 @@ namespace tutti::cpu::HWY_NAMESPACE {
 namespace {
 
 // Independent sums, so that no multiply-add waits for another: as many as there are registers for.
-constexpr int kSums = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 24 : 12;
+constexpr int64_t kSums = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 24 : 12;
 
 // Gives something that depends on all the work, and in `operations` how much it was.
 float multiply_adds(int64_t rounds, int64_t& operations) {
@@ -34,12 +34,13 @@ float multiply_adds(int64_t rounds, int64_t& operations) {
 // Reads `count` floats, a multiple of 256.
 float read_floats(const float* x, int64_t count) {
   const Tag d;
+  constexpr int64_t lanes = kLanes;
   Vector sum[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) sum[i] = hn::Zero(d);
-  for (int64_t at = 0; at < count; at += 8 * kLanes) {
+  for (const float* end = x + count; x < end; x += 8 * lanes) {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) sum[i] = hn::Add(sum[i], hn::Load(d, x + at + i * kLanes));
+    for (int64_t i = 0; i < 8; ++i) sum[i] = hn::Add(sum[i], hn::Load(d, x + i * lanes));
   }
 #pragma GCC unroll 8
   for (int i = 1; i < 8; ++i) sum[0] = hn::Add(sum[0], sum[i]);

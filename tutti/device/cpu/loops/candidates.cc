@@ -182,7 +182,7 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
   for (int32_t node : inside) {
     if (has_vector_code(graph, selection.node(node))) continue;
     step.fallback = true;
-    selection.refuse(node, "loop", "no vector code for this op and dtype; block by block in the reference kernel");
+    selection.refuse(node, "loop", "no vector code for this op and dtype");
   }
   step.threads = selection.threads(operations);
   step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, step.threads);
