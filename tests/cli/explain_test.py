@@ -41,6 +41,12 @@ class Explanations(program.ProgramTest):
             self.assertAlmostEqual(step["of_peak"], step["predicted_us"] / step["us"], delta=1e-6 * step["of_peak"])
             self.assertGreaterEqual(step["predicted_us"], step["flops"] / machine["flops_per_second"] * 1e6 * (1 - 1e-9))
 
+    def test_threads_are_those_that_the_steps_use(self):
+        large, small = self.explain("wide", "--batch", "8", "--threads", "2"), self.explain("dense", "--threads", "2")
+        self.assertEqual((large["threads"], large["steps"][0]["threads"]), (2, 2))
+        self.assertEqual([row["threads"] for row in large["machine"]], [1, 2])
+        self.assertEqual((small["threads"], len(small["machine"])), (1, 1))
+
     def test_passes_say_how_long_they_took_and_what_they_did(self):
         passes = self.explain("recurrent")["passes"]
         self.assertEqual(passes[0]["name"], "remove_dead")

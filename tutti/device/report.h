@@ -45,7 +45,6 @@ struct MemoryReport {
 };
 
 struct CompileReport {
-  int threads = 1;  // at most
   std::vector<PassReport> passes;
   std::vector<StepReport> steps;  // in the order they run: run_timed() tells a time for each
   MemoryReport memory;

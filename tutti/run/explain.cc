@@ -168,10 +168,10 @@ Explanation explain(const keras::Model& model, const CompileOptions& options) {
   out.device = device->name();
   out.inputs = program->input_types();
   out.stats = program->stats();
-  out.threads = report.threads;
   out.passes = std::move(report.passes);
   out.memory = report.memory;
   for (StepReport& step : report.steps) {
+    out.threads = std::max(out.threads, step.threads);
     if (step.depth == 0) {
       out.flops = saturating_add(out.flops, step.flops);
       out.bytes = saturating_add(out.bytes, step.all_bytes());

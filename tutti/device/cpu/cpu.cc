@@ -56,10 +56,7 @@ class CpuDevice : public HostDevice {
     const int threads = threads_for(simple, settings.threads);
     std::vector<Refusal> refusals;
     std::vector<Step> steps = cpu::select_steps(simple, threads, report != nullptr ? &refusals : nullptr);
-    if (report != nullptr) {
-      report->threads = threads;
-      describe_steps(simple, steps, *report, refusals);
-    }
+    if (report != nullptr) describe_steps(simple, steps, *report, refusals);
     return std::make_unique<HostProgram>(simple, std::move(steps), "cpu");
   }
   std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
