@@ -67,7 +67,7 @@ TEST(FoldConstants, does_not_make_much_of_little) {
     }
   // Beyond small values there is a budget for all of them together.
   Graph many;
-  for (int i = 0; i < 40; ++i) many.output("y" + std::to_string(i), iota(many, {DType::f32, {500, 500}}, 0) * (i + 0.5));
+  for (int i = 0; i < 40; ++i) many.output(fmt::format("y{}", i), iota(many, {DType::f32, {500, 500}}, 0) * (i + 0.5));
   int64_t bytes = 0;
   Graph folded = fold(many);
   for (const Node& node : folded.nodes())
