@@ -47,6 +47,7 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
     std::fill(place + shape_.channels, place + padded_channels_, 0.0f);
   }
   rows_ = bands(shape_, 1);
+  if (shape_.dilation[2] == 1 && depthwise_rows(shape_.kernel[2], shape_.strides[2])) return;
   columns_ = bands(shape_, 2);
   for (const Band& rows : rows_) {
     for (const Band& columns : columns_) {
@@ -75,26 +76,40 @@ void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, flo
   size_t band = 0;
   while (rows_[band].end <= place) ++band;
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
+  const int64_t offset = row * output_[2] * channels;
   DepthwiseCall call;
-  call.x_pixel = shape_.strides[2] * channels;
-  call.stride = shape_.strides[2];
+  call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels;
   call.weights = weights_.get();
+  call.pixels = output_[2];
   call.channels = channels;
   call.epilogue = &epilogue;
-  const std::vector<DepthwiseTap>* taps = &taps_[band * columns_.size()];
+  call.residual = epilogue.residual ? epilogue.residual + offset : nullptr;
+  call.y = y + offset;
+  if (columns_.empty()) {
+    const int64_t first = rows_[band].first_tap, x_row = shape_.dilation[1] * shape_.input[2] * channels;
+    const int64_t weights_row = shape_.kernel[2] * padded_channels_;
+    call.x += first * x_row;
+    call.weights += first * weights_row;
+    kernel_->rows(call, {shape_.kernel[2], shape_.strides[2], rows_[band].last_tap - first, x_row, weights_row, padded_channels_,
+                         -shape_.low[2], shape_.input[2]});
+  } else {
+    run_taps(call, &taps_[band * columns_.size()]);
+  }
+  if (!epilogue.in_registers()) activate(epilogue, y + offset, 1, output_[2] * channels, 0);
+}
+
+// The same, band by band of columns. taps: one list a band.
+void DepthwiseConvolution::run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const {
+  const DepthwiseCall row = call;
+  const int64_t x_pixel = shape_.strides[2] * shape_.channels;
   for (const Band& columns : columns_) {
-    call.x = x + (top * shape_.input[2] + columns.begin * shape_.strides[2] - shape_.low[2]) * channels;
-    call.taps = taps->data();
-    call.tap_count = static_cast<int64_t>(taps->size());
-    call.columns = shape_.dilation[2] == 1 ? columns.last_tap - columns.first_tap : 0;
+    call.x = row.x + columns.begin * x_pixel;
     call.pixels = columns.end - columns.begin;
-    const int64_t offset = (row * output_[2] + columns.begin) * channels;
-    call.residual = epilogue.residual ? epilogue.residual + offset : nullptr;
-    call.y = y + offset;
-    kernel_->run(call);
+    call.residual = row.residual ? row.residual + columns.begin * shape_.channels : nullptr;
+    call.y = row.y + columns.begin * shape_.channels;
+    kernel_->taps(call, {x_pixel, taps->data(), static_cast<int64_t>(taps->size())});
     ++taps;
   }
-  if (!epilogue.in_registers()) activate(epilogue, y + row * output_[2] * channels, 1, output_[2] * channels, 0);
 }
 
 }  // namespace tutti::cpu

@@ -1,5 +1,6 @@
 // Convolution in which each channel has its own kernel: groups == channels == filters, one or two spatial axes. Vectors run over channels,
-// sums of several pixels of a row stay in registers. Windows that reach over the image's edge multiply only what is inside.
+// sums of several pixels of a row stay in registers. Windows that reach over the image's edge multiply only what is inside. Kernels of 3, 5
+// or 7 columns read a place once for all windows that hold it; others go tap by tap, and the pixels at the edges by themselves.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,12 @@ class DepthwiseConvolution {
   };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
   void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const;
+  void run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const;
 
   ConvolutionShape shape_;
   Extents output_;
   std::vector<Band> rows_, columns_;
-  std::vector<std::vector<DepthwiseTap>> taps_;  // [band of rows, band of columns]
+  std::vector<std::vector<DepthwiseTap>> taps_;  // [band of rows, band of columns]; none for whole rows
   int64_t padded_channels_ = 0;
   std::shared_ptr<float[]> weights_;  // [kernel height, kernel width, padded channels]
   const DepthwiseKernel* kernel_;

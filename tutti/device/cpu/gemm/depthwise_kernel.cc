@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "tutti/device/cpu/gemm/depthwise_kernel.h"
 #include "tutti/device/cpu/gemm/vectors_inl.h"
 #include "tutti/device/cpu/simd/math_inl.h"
@@ -35,41 +37,45 @@ HWY_INLINE void finish(const DepthwiseCall& call, Vector (&sum)[Pixels], float* 
   for (int p = 0; p < Pixels; ++p) store<Full>(sum[p], y + p * channels, channel, channels);
 }
 
-// Any taps.
 template <int Pixels, bool Full>
-HWY_INLINE void any_taps(const DepthwiseCall& call, const float* x, float* y, const float* residual, int64_t channel) {
-  const Tag d;
-  const Vector bias = call.epilogue->bias ? load<Full>(call.epilogue->bias, channel, call.channels) : hn::Zero(d);
-  Vector sum[Pixels];
+HWY_INLINE void begin(const DepthwiseCall& call, int64_t channel, Vector (&sum)[Pixels]) {
+  const Vector bias = call.epilogue->bias ? load<Full>(call.epilogue->bias, channel, call.channels) : hn::Zero(Tag());
 #pragma GCC unroll 8
   for (int p = 0; p < Pixels; ++p) sum[p] = bias;
-  const DepthwiseTap* last = call.taps + call.tap_count;
-  for (const DepthwiseTap* tap = call.taps; tap != last; ++tap) {
-    const Vector weights = hn::Load(d, call.weights + tap->weights + channel);
+}
+
+template <int Pixels, bool Full>
+HWY_INLINE void sum_taps(const DepthwiseCall& call, const DepthwiseTaps& windows, const float* x, float* y, const float* residual,
+                         int64_t channel) {
+  Vector sum[Pixels];
+  begin<Pixels, Full>(call, channel, sum);
+  for (const DepthwiseTap* tap = windows.taps; tap != windows.taps + windows.count; ++tap) {
+    const Vector weights = hn::LoadU(Tag(), call.weights + tap->weights + channel);
     const float* window = x + tap->x;
 #pragma GCC unroll 8
-    for (int p = 0; p < Pixels; ++p) sum[p] = hn::MulAdd(load<Full>(window + p * call.x_pixel, channel, call.channels), weights, sum[p]);
+    for (int p = 0; p < Pixels; ++p) sum[p] = hn::MulAdd(load<Full>(window + p * windows.x_pixel, channel, call.channels), weights, sum[p]);
   }
   finish<Pixels, Full>(call, sum, y, residual, channel);
 }
 
-// Rows of Columns neighbouring taps: what is loaded for one pixel's window is used for those that overlap it.
-template <int Pixels, int Columns, int Stride>
-HWY_INLINE void whole_rows(const DepthwiseCall& call, const float* x, float* y, const float* residual, int64_t channel) {
+// What is loaded for one pixel's window is used for those that overlap it. inside: a bit for each place that the windows cover; all of them
+// if Inside.
+template <int Pixels, int Columns, int Stride, bool Inside, bool Full>
+HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y,
+                         const float* residual, int64_t channel) {
   const Tag d;
-  const Vector bias = call.epilogue->bias ? hn::LoadU(d, call.epilogue->bias + channel) : hn::Zero(d);
   Vector sum[Pixels];
-#pragma GCC unroll 8
-  for (int p = 0; p < Pixels; ++p) sum[p] = bias;
-  const DepthwiseTap* last = call.taps + call.tap_count;
-  for (const DepthwiseTap* tap = call.taps; tap != last; tap += Columns) {
+  begin<Pixels, Full>(call, channel, sum);
+  const float *from = x + channel, *row_weights = call.weights + channel;
+  for (int64_t row = 0; row < windows.rows; ++row, from += windows.x_row, row_weights += windows.weights_row) {
     Vector weights[Columns];
 #pragma GCC unroll 8
-    for (int c = 0; c < Columns; ++c) weights[c] = hn::Load(d, call.weights + tap[c].weights + channel);
-    const float* window = x + tap->x + channel;
+    for (int c = 0; c < Columns; ++c) weights[c] = hn::LoadU(d, row_weights + c * windows.weights_column);
+    const float* window = from;
 #pragma GCC unroll 32
     for (int place = 0; place < (Pixels - 1) * Stride + Columns; ++place, window += call.channels) {
-      const Vector value = hn::LoadU(d, window);
+      if (!Inside && (inside >> place & 1) == 0) continue;
+      const Vector value = Full ? hn::LoadU(d, window) : load_first(window, call.channels);
 #pragma GCC unroll 8
       for (int c = 0; c < Columns; ++c) {
         const int p = (place - c) / Stride;
@@ -77,54 +83,94 @@ HWY_INLINE void whole_rows(const DepthwiseCall& call, const float* x, float* y, 
       }
     }
   }
-  finish<Pixels, true>(call, sum, y, residual, channel);
+  finish<Pixels, Full>(call, sum, y, residual, channel);
 }
 
-template <int Pixels, int Columns, int Stride>
-HWY_INLINE int64_t whole_vectors(const DepthwiseCall& call, const float* x, float* y, const float* residual) {
+// Vectors of channels; the last one reaches back over the one before it, unless there is none.
+template <int Pixels>
+void taps_tile(const DepthwiseCall& call, const DepthwiseTaps& windows, const float* x, float* y, const float* residual) {
+  int64_t channel = 0;
+  for (; channel + kLanes <= call.channels; channel += kLanes) sum_taps<Pixels, true>(call, windows, x, y, residual, channel);
+  if (channel == call.channels) return;
+  if (channel > 0) return sum_taps<Pixels, true>(call, windows, x, y, residual, call.channels - kLanes);
+  sum_taps<Pixels, false>(call, windows, x, y, residual, 0);
+}
+
+template <int Pixels, int Columns, int Stride, bool Inside>
+void rows_tile(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y, const float* residual) {
   int64_t channel = 0;
   for (; channel + kLanes <= call.channels; channel += kLanes) {
-    if constexpr (Columns == 0) {
-      any_taps<Pixels, true>(call, x, y, residual, channel);
-    } else {
-      whole_rows<Pixels, Columns, Stride>(call, x, y, residual, channel);
-    }
+    sum_rows<Pixels, Columns, Stride, Inside, true>(call, windows, x, inside, y, residual, channel);
   }
-  return channel;
+  if (channel == call.channels) return;
+  if (channel > 0) return sum_rows<Pixels, Columns, Stride, Inside, true>(call, windows, x, inside, y, residual, call.channels - kLanes);
+  sum_rows<Pixels, Columns, Stride, Inside, false>(call, windows, x, inside, y, residual, 0);
 }
 
-template <int Pixels>
-void tile(const DepthwiseCall& call, const float* x, float* y, const float* residual) {
-  int64_t channel = 0;  // of the first that is left
-  if (call.columns == 3 && call.stride == 1) {
-    channel = whole_vectors<Pixels, 3, 1>(call, x, y, residual);
-  } else if (call.columns == 3 && call.stride == 2) {
-    channel = whole_vectors<Pixels, 3, 2>(call, x, y, residual);
-  } else if (call.columns == 5 && call.stride == 1) {
-    channel = whole_vectors<Pixels, 5, 1>(call, x, y, residual);
-  } else if (call.columns == 5 && call.stride == 2) {
-    channel = whole_vectors<Pixels, 5, 2>(call, x, y, residual);
-  } else {
-    channel = whole_vectors<Pixels, 0, 1>(call, x, y, residual);
-  }
-  if (channel < call.channels) any_taps<Pixels, false>(call, x, y, residual, channel);
-}
+// Pixels of a tile: as many sums as registers hold; fewer of small kernels, which wait for memory and not for sums.
+constexpr int kMostPixels = 8;
+constexpr int tile_pixels(int columns) { return columns == 3 ? 6 : kMostPixels; }
 
-void depthwise_pixels(const DepthwiseCall& call) {
-  constexpr int64_t kPixels = 6;
-  constexpr void (*tiles[])(const DepthwiseCall&, const float*, float*, const float*) = {nullptr,  &tile<1>, &tile<2>, &tile<3>,
-                                                                                         &tile<4>, &tile<5>, &tile<6>};
-  for (int64_t pixel = 0; pixel < call.pixels;) {
-    const int64_t left = call.pixels - pixel;
-    const int64_t now = left >= 2 * kPixels ? kPixels : left > kPixels ? (left + 1) / 2 : left;
-    const int64_t place = pixel * call.channels;
-    tiles[now](call, call.x + pixel * call.x_pixel, call.y + place, call.residual ? call.residual + place : nullptr);
+// tile(pixel, how many) for all pixels, at most `most` of them; the last two share what is left.
+template <class Tile>
+HWY_INLINE void each_tile(int64_t pixels, int64_t most, const Tile& tile) {
+  for (int64_t pixel = 0; pixel < pixels;) {
+    const int64_t left = pixels - pixel, now = left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
+    tile(pixel, now);
     pixel += now;
   }
 }
 
+void all_taps(const DepthwiseCall& call, const DepthwiseTaps& windows) {
+  constexpr void (*tiles[])(const DepthwiseCall&, const DepthwiseTaps&, const float*, float*, const float*) = {
+      nullptr, &taps_tile<1>, &taps_tile<2>, &taps_tile<3>, &taps_tile<4>, &taps_tile<5>, &taps_tile<6>, &taps_tile<7>, &taps_tile<8>};
+  each_tile(call.pixels, kMostPixels, [&](int64_t pixel, int64_t now) {
+    const int64_t place = pixel * call.channels;
+    tiles[now](call, windows, call.x + pixel * windows.x_pixel, call.y + place, call.residual ? call.residual + place : nullptr);
+  });
+}
+
+using RowsTile = void (*)(const DepthwiseCall&, const DepthwiseRows&, const float*, uint32_t, float*, const float*);
+
+template <int Columns, int Stride>
+struct RowsTable {
+  static constexpr int kPixels = tile_pixels(Columns);
+  RowsTile inside[kPixels + 1] = {}, edge[kPixels + 1] = {};  // [pixels]
+  template <int Pixels = 1>
+  constexpr RowsTable& fill() {
+    inside[Pixels] = &rows_tile<Pixels, Columns, Stride, true>;
+    edge[Pixels] = &rows_tile<Pixels, Columns, Stride, false>;
+    if constexpr (Pixels < kPixels) fill<Pixels + 1>();
+    return *this;
+  }
+};
+
+template <int Columns, int Stride>
+void rows_of(const DepthwiseCall& call, const DepthwiseRows& windows) {
+  static constexpr RowsTable<Columns, Stride> table = RowsTable<Columns, Stride>().fill();
+  constexpr int64_t kPlaces = (tile_pixels(Columns) - 1) * Stride + Columns;
+  static_assert(kPlaces < 32);
+  each_tile(call.pixels, tile_pixels(Columns), [&](int64_t pixel, int64_t now) {
+    const int64_t place = pixel * call.channels, first = windows.first_column + pixel * Stride;
+    const int64_t begin = std::clamp<int64_t>(-first, 0, kPlaces), end = std::clamp<int64_t>(windows.image_columns - first, begin, kPlaces);
+    const uint32_t inside = (uint32_t{1} << end) - (uint32_t{1} << begin);
+    const uint32_t places = (uint32_t{1} << ((now - 1) * Stride + Columns)) - 1;
+    const RowsTile tile = (places & ~inside) == 0 ? table.inside[now] : table.edge[now];
+    tile(call, windows, call.x + pixel * Stride * call.channels, inside, call.y + place, call.residual ? call.residual + place : nullptr);
+  });
+}
+
+void all_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
+  const bool one = windows.stride == 1;
+  switch (windows.columns) {
+    case 3: return one ? rows_of<3, 1>(call, windows) : rows_of<3, 2>(call, windows);
+    case 5: return one ? rows_of<5, 1>(call, windows) : rows_of<5, 2>(call, windows);
+    default: return one ? rows_of<7, 1>(call, windows) : rows_of<7, 2>(call, windows);
+  }
+}
+
 const DepthwiseKernel& kernel_for_depthwise() {
-  static constexpr DepthwiseKernel kernel = {kLanes, &depthwise_pixels};
+  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows};
   return kernel;
 }
 

@@ -1,4 +1,4 @@
-// The kernel behind DepthwiseConvolution, compiled per Highway target: some pixels of one output row.
+// The kernels behind DepthwiseConvolution, compiled per Highway target: some pixels of one output row.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,10 @@ struct DepthwiseTap {
   int64_t x, weights;
 };
 
+// What both kernels are given.
 struct DepthwiseCall {
-  const float* x;            // the first pixel's window
-  int64_t x_pixel;           // floats from pixel to pixel
-  const float* weights;      // channels filled up to whole vectors, 64-byte aligned
-  const DepthwiseTap* taps;  // those inside the image
-  int64_t tap_count;
-  int64_t columns, stride;  // taps come in rows of so many pixels side by side, or 0; pixels from window to window
+  const float* x;        // the first pixel's window, which may begin outside the image
+  const float* weights;  // channels filled up to whole vectors, 64-byte aligned
   int64_t pixels;
   int64_t channels;
   const Epilogue* epilogue;
@@ -26,10 +23,31 @@ struct DepthwiseCall {
   float* y;  // [pixels, channels], as the residual
 };
 
+// Any taps, the same for all pixels.
+struct DepthwiseTaps {
+  int64_t x_pixel;  // floats from window to window
+  const DepthwiseTap* taps;
+  int64_t count;
+};
+
+// Windows of whole kernel rows, their places side by side.
+struct DepthwiseRows {
+  int64_t columns, stride;              // places of a kernel row; from window to window
+  int64_t rows, x_row, weights_row;     // kernel rows inside the image; floats from row to row
+  int64_t weights_column;               // floats from place to place
+  int64_t first_column, image_columns;  // of the image: where the first window begins, which may be negative, and how many there are
+};
+
 struct DepthwiseKernel {
   int64_t lanes;
-  void (*run)(const DepthwiseCall&);
+  void (*taps)(const DepthwiseCall&, const DepthwiseTaps&);
+  void (*rows)(const DepthwiseCall&, const DepthwiseRows&);
 };
+
+// Whether there are kernels for rows of so many places.
+inline bool depthwise_rows(int64_t columns, int64_t stride) {
+  return (columns == 3 || columns == 5 || columns == 7) && (stride == 1 || stride == 2);
+}
 
 const DepthwiseKernel& depthwise_kernel();
 
