@@ -44,10 +44,15 @@ struct Tanh {
 
 template <class Function>
 void apply(const Function& function, float* c, int64_t rows, int64_t columns, int64_t c_stride) {
+  const Tag d;
   for (int64_t i = 0; i < rows; ++i, c += c_stride) {
-    for (int64_t column = 0; column < columns; column += kLanes) {
-      store<false>(function(load<false>(c, column, columns)), c, column, columns);
+    int64_t column = 0;
+    for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+      const Vector one = function(hn::LoadU(d, c + column)), other = function(hn::LoadU(d, c + column + kLanes));
+      hn::StoreU(one, d, c + column);
+      hn::StoreU(other, d, c + column + kLanes);
     }
+    for (; column < columns; column += kLanes) store<false>(function(load<false>(c, column, columns)), c, column, columns);
   }
 }
 

@@ -68,15 +68,19 @@ HWY_INLINE V relu(V x) {
   return hn::IfThenZeroElse(hn::Le(x, hn::Zero(hn::DFromV<V>())), x);
 }
 
-// x = n ln 2 + r with |r| <= ln(2) / 2: `power` holds n, `rest` e^r - 1. |n| must stay below 2^22.
+// x = n ln 2 + r with |r| <= ln(2) / 2: `bits` ends in n, `rest` is e^r - 1. |n| must stay below 2^22.
 template <class V>
 struct SplitExponential {
-  hn::VFromD<hn::RebindToSigned<hn::DFromV<V>>> power;
+  using Integers = hn::RebindToSigned<hn::DFromV<V>>;
+  hn::VFromD<Integers> bits;
   V rest;
+  HWY_INLINE hn::VFromD<Integers> power() const { return hn::Sub(bits, hn::Set(Integers(), 0x4B400000)); }
+  // e^x, where 2^n is a normal float.
+  HWY_INLINE V value() const { return hn::MulAdd(rest, scale(), scale()); }
+  HWY_INLINE V scale() const { return hn::BitCast(hn::DFromV<V>(), hn::Add(hn::ShiftLeft<23>(bits), hn::Set(Integers(), 0x3F800000))); }
 };
 template <class V>
 HWY_INLINE SplitExponential<V> split_exponential(V x) {
-  const hn::RebindToSigned<hn::DFromV<V>> integers;
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the mantissa.
   const V shift = all(x, 0x1.8p23f);
   const V shifted = hn::MulAdd(x, all(x, 0x1.715476p0f), shift);
@@ -89,7 +93,7 @@ HWY_INLINE SplitExponential<V> split_exponential(V x) {
   p = hn::MulAdd(p, r, all(x, 0.16666542f));
   p = hn::MulAdd(p, r, all(x, 0.49999997f));
   p = hn::MulAdd(hn::Mul(r, r), p, r);
-  return {hn::Sub(hn::BitCast(integers, shifted), hn::Set(integers, 0x4B400000)), p};
+  return {hn::BitCast(hn::RebindToSigned<hn::DFromV<V>>(), shifted), p};
 }
 
 // 2^n for n of the normal range, -126 ... 127.
@@ -103,24 +107,23 @@ template <class V>
 HWY_INLINE V exponential(V x) {
   const auto split = split_exponential(at_least(at_most(x, 89.0f), -104.0f));
   // In two factors: 2^128 and the denormals are no floats of the simple form.
-  const auto half = hn::ShiftRight<1>(split.power);
+  const auto power = split.power(), half = hn::ShiftRight<1>(power);
   const V y = hn::Add(split.rest, all(x, 1.0f));
-  return hn::Mul(hn::Mul(y, power_of_two(half)), power_of_two(hn::Sub(split.power, half)));
+  return hn::Mul(hn::Mul(y, power_of_two(half)), power_of_two(hn::Sub(power, half)));
 }
 
 // e^x for x <= 0, where results that are no normal floats become 0: a third faster.
 template <class V>
 HWY_INLINE V exponential_of_negative(V x) {
   const auto split = split_exponential(at_least(x, -87.0f));
-  const V y = hn::Mul(hn::Add(split.rest, all(x, 1.0f)), power_of_two(split.power));
-  return hn::IfThenZeroElse(hn::Lt(x, all(x, -87.0f)), y);
+  return hn::IfThenZeroElse(hn::Lt(x, all(x, -87.0f)), split.value());
 }
 
 // e^x - 1 for x <= 88 and above where the result is -1; no overflow.
 template <class V>
 HWY_INLINE V exponential_minus_one_below_88(V x) {
   const auto split = split_exponential(at_least(x, -40.0f));
-  const V scale = power_of_two(split.power);
+  const V scale = split.scale();
   return hn::MulAdd(split.rest, scale, hn::Sub(scale, all(x, 1.0f)));
 }
 
@@ -132,12 +135,21 @@ HWY_INLINE V exponential_minus_one(V x) {
   return hn::CopySign(hn::IfThenElse(beyond, hn::Mul(y, y), y), x);
 }
 
-// e^-|x| / (1 + e^-|x|), or its complement: small results keep their precision.
+// y / (1 + e^-x), where the quotient is a normal float for x >= -87.
+template <class V>
+HWY_INLINE V over_one_plus_exponential(V y, V x) {
+  const hn::DFromV<V> d;
+  const V one = all(x, 1.0f);
+  const auto split = split_exponential(hn::Neg(at_most(x, 87.0f)));
+  const V quotient = hn::Div(y, hn::Add(split.value(), one));
+  const auto low = hn::Lt(x, all(x, -87.0f));
+  if (HWY_LIKELY(hn::AllFalse(d, low))) return quotient;
+  return hn::IfThenElse(low, hn::Mul(y, exponential(x)), quotient);  // the one is lost, and the quotient may be denormal
+}
+
 template <class V>
 HWY_INLINE V logistic(V x) {
-  const V one = all(x, 1.0f);
-  const V e = exponential(hn::Neg(hn::Abs(x)));
-  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(hn::DFromV<V>())), e, one), hn::Add(e, one));
+  return over_one_plus_exponential(all(x, 1.0f), x);
 }
 
 template <class V>
@@ -230,7 +242,7 @@ HWY_INLINE V rsqrt(V x) {
 
 template <class V>
 HWY_INLINE V silu(V x) {
-  return hn::Mul(x, logistic(x));
+  return over_one_plus_exponential(x, x);
 }
 
 // x / 2 (1 + erf(x / sqrt 2)).
