@@ -1,5 +1,7 @@
 #include "tutti/device/cpu/gemm/convolution.h"
 
+#include <utility>
+
 #include "tests/device/cpu_contraction.h"
 #include "tutti/device/cpu/gemm/depthwise.h"
 
@@ -145,19 +147,48 @@ TEST(cpu_convolution, winograd_is_accurate) {
   }
 }
 
-TEST(cpu_convolution, a_nan_reaches_only_the_windows_that_hold_it) {
-  ConvolutionShape shape = image(9, 9, 32, 32, {1, 3, 3});
+// At every place of a tile, in the first and last channel, with every epilogue; all other results are as without it.
+TEST(cpu_convolution, a_nan_or_infinity_reaches_only_the_windows_that_hold_it) {
+  ConvolutionShape shape = image(9, 9, 48, 32, {1, 3, 3});
   shape.low = shape.high = {0, 1, 1};
+  shape.batch = 2;
   ASSERT_TRUE(Winograd::handles(shape));
-  auto x = random_floats(9 * 9 * 32, 1), weights = random_floats(9 * 32 * 32, 2);
-  x[(4 * 9 + 4) * 32] = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> y(9 * 9 * 32);
+  auto x = random_floats(2 * 9 * 9 * 48, 1), weights = random_floats(9 * 48 * 32, 2), bias = random_floats(32, 3);
+  const auto residual = random_floats(2 * 9 * 9 * 32, 4);
   const Convolution convolution(shape, weights.data());
-  Floats workspace(convolution.workspace(1));
-  convolution.run(x.data(), {}, y.data(), workspace.data(), 1);
-  for (int row = 0; row < 9; ++row)
-    for (int column = 0; column < 9; ++column)
-      EXPECT_EQ(std::isnan(y[static_cast<size_t>((row * 9 + column) * 32)]), std::abs(row - 4) <= 1 && std::abs(column - 4) <= 1);
+  Epilogue epilogue;
+  epilogue.bias = bias.data();
+  epilogue.residual = residual.data();
+  epilogue.alpha = 0.1f;
+  epilogue.low = -1.0f;
+  epilogue.high = 2.0f;
+  std::vector<float> without(2 * 9 * 9 * 32), with(without.size());
+  int64_t place = 0;
+  for (Activation activation : {Activation::none, Activation::clip, Activation::leaky_relu, Activation::tanh}) {
+    for (float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        place = (place + 37) % (9 * 9);  // in the second image
+        epilogue.activation = activation;
+        auto y = [&](std::vector<float>& to) {
+          Floats workspace(convolution.workspace(2));
+          convolution.run(x.data(), epilogue, to.data(), workspace.data(), 2);
+        };
+        y(without);
+        float& changed = x[static_cast<size_t>((9 * 9 + place) * 48 + (repeat % 2) * 47)];
+        const float before = std::exchange(changed, odd);
+        y(with);
+        for (int64_t i = 0; i < 2 * 9 * 9 * 32; ++i) {
+          const int64_t pixel = i / 32 - 9 * 9, filter = i % 32;
+          const bool holds = pixel >= 0 && std::abs(pixel / 9 - place / 9) <= 1 && std::abs(pixel % 9 - place % 9) <= 1;
+          const Result sum = expected(shape, x, weights, i / 32, filter);
+          const double value = sum.value + bias[static_cast<size_t>(filter)] + residual[static_cast<size_t>(i)];
+          const double wanted = holds ? expected_activation(value, epilogue) : without[static_cast<size_t>(i)];
+          expect_near(with[static_cast<size_t>(i)], wanted, holds ? 1 : sum.magnitude, "y", i);
+        }
+        changed = before;
+      }
+    }
+  }
 }
 
 TEST(cpu_convolution, groups) {

@@ -29,7 +29,10 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
     : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
   const auto& [kd, kh, kw] = shape_.kernel;
   const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
-  if (Winograd::handles(shape) && all_finite(weights, kd * kh * kw * channels * shape_.filters)) winograd_.emplace(shape, weights);
+  if (Winograd::handles(shape) && all_finite(weights, kd * kh * kw * channels * shape_.filters)) {
+    winograd_.emplace(shape, weights);
+    return;
+  }
   for (int64_t group = 0; group < shape_.groups; ++group) {
     weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1});
   }
@@ -73,16 +76,14 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
 }
 
 int64_t Convolution::workspace(int threads) const {
-  const int64_t bands = padded_ ? std::max(1, threads) * band_size_ : 0;
-  return winograd_ ? std::max(bands, winograd_->workspace(threads)) : bands;
+  if (winograd_) return winograd_->workspace(threads);
+  return padded_ ? std::max(1, threads) * band_size_ : 0;
 }
 
 void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
   if (shape_.output_pixels() == 0) return;
   epilogue.residual_stride = shape_.filters;
-  // Winograd's sums would carry a NaN or an infinity to pixels whose windows do not hold it.
-  if (winograd_ && all_finite(x, shape_.batch * shape_.input[0] * shape_.input[1] * shape_.input[2] * shape_.channels))
-    return winograd_->run(x, epilogue, y, workspace, threads);
+  if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
   if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);

@@ -15,7 +15,7 @@ namespace tutti::cpu {
 
 class Convolution {
  public:
-  // weights: [kernel..., channels / groups, filters]
+  // weights: [kernel..., channels / groups, filters]; they must outlive this.
   Convolution(const ConvolutionShape& shape, const float* weights);
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
@@ -28,7 +28,7 @@ class Convolution {
                 int64_t members) const;
   void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
 
-  std::optional<Winograd> winograd_;  // when it is the better way
+  std::optional<Winograd> winograd_;  // when it is the better way; then nothing below is used
   ConvolutionShape shape_;
   Extents output_;
   bool plain_ = false;  // 1x1, stride 1: a product of matrices

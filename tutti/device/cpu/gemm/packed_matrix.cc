@@ -21,6 +21,12 @@ int64_t padded_columns(const Panels& panels) {
   return (panels.count[1] + 2 * panels.count[2] + 3 * panels.count[3]) * panels.kernels->lanes;
 }
 
+// The columns of one panel that are present, then zeros.
+void pack_row(const float* from, int64_t present, float* place, int64_t width) {
+  std::copy_n(from, present, place);
+  std::fill(place + present, place + width, 0.0f);
+}
+
 }  // namespace
 
 int64_t packed_size(int64_t depth, int64_t columns) { return depth * padded_columns(layout(depth, columns)); }
@@ -33,10 +39,7 @@ Panels pack(const Matrix& matrix, float* place) {
     const int64_t present = std::min(width, matrix.columns - panels.column(panel));
     const float* from = matrix.data + panels.column(panel) * matrix.column_stride;
     if (matrix.column_stride == 1) {
-      for (int64_t k = 0; k < matrix.depth; ++k, place += width) {
-        std::copy_n(from + k * matrix.row_stride, present, place);
-        std::fill(place + present, place + width, 0.0f);
-      }
+      for (int64_t k = 0; k < matrix.depth; ++k, place += width) pack_row(from + k * matrix.row_stride, present, place, width);
     } else {
       for (int64_t k = 0; k < matrix.depth; ++k, place += width) {
         for (int64_t n = 0; n < present; ++n) place[n] = from[k * matrix.row_stride + n * matrix.column_stride];
@@ -47,9 +50,18 @@ Panels pack(const Matrix& matrix, float* place) {
   return panels;
 }
 
-PackedMatrix::PackedMatrix(const Matrix& matrix) {
-  storage_ = aligned_floats(packed_size(matrix.depth, matrix.columns));
-  panels_ = pack(matrix, storage_.get());
+PackedMatrix::PackedMatrix(const Matrix& matrix) : PackedMatrix(matrix.depth, matrix.columns) { pack(matrix, storage_.get()); }
+
+PackedMatrix::PackedMatrix(int64_t depth, int64_t columns)
+    : storage_(aligned_floats(packed_size(depth, columns))), panels_(layout(depth, columns)) {
+  panels_.data = storage_.get();
+}
+
+void PackedMatrix::set_row(int64_t k, const float* row) {
+  for (int64_t panel = 0; panel < panels_.size(); ++panel) {
+    const int64_t column = panels_.column(panel), width = panels_.vectors(panel) * panels_.kernels->lanes;
+    pack_row(row + column, std::min(width, panels_.columns - column), storage_.get() + column * panels_.depth + k * width, width);
+  }
 }
 
 }  // namespace tutti::cpu

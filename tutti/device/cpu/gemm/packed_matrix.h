@@ -40,6 +40,9 @@ Panels pack(const Matrix& matrix, float* place);
 class PackedMatrix {
  public:
   explicit PackedMatrix(const Matrix& matrix);
+  // To be filled row by row before it is used.
+  PackedMatrix(int64_t depth, int64_t columns);
+  void set_row(int64_t k, const float* row);
   const Panels& panels() const { return panels_; }
 
  private:

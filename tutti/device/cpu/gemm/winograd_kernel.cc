@@ -20,8 +20,9 @@ HWY_INLINE void to_plane_row(Vector a, Vector b, Vector c, Vector d, Vector* out
   out[3 * step] = hn::Sub(b, d);
 }
 
-void to_planes(const float* const* pixels, int64_t channels, float* planes, int64_t step) {
+bool to_planes(const float* const* pixels, int64_t channels, float* planes, int64_t step) {
   const Tag d;
+  Vector odd = hn::Zero(d);  // 0 times all pixels: NaN once one of them is no number
   for (int64_t channel = 0; channel < channels; channel += kLanes) {
     Vector rows[16], sums[16];
 #pragma GCC unroll 4
@@ -33,7 +34,11 @@ void to_planes(const float* const* pixels, int64_t channels, float* planes, int6
     for (int i = 0; i < 4; ++i) to_plane_row(rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3], sums + 4 * i, 1);
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) hn::StoreU(sums[i], d, planes + i * step + channel);
+    // Each pixel is in one of the corners.
+    odd = hn::MulAdd(hn::Zero(d), sums[0], hn::MulAdd(hn::Zero(d), sums[3], odd));
+    odd = hn::MulAdd(hn::Zero(d), sums[12], hn::MulAdd(hn::Zero(d), sums[15], odd));
   }
+  return hn::AllTrue(d, hn::Eq(odd, hn::Zero(d)));
 }
 
 void from_planes(const float* products, int64_t step, int64_t first, int64_t last, const Epilogue& epilogue, const float* const* residuals,
