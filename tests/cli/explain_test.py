@@ -74,6 +74,11 @@ class Explanations(program.ProgramTest):
         self.assertRegex(text, r"in reference kernels \(\d+ steps?, .*%")
         self.assertIn("matmul: not of f32; batched matmul: not of f32", text)
 
+    def test_verbose_says_who_refused_before_the_kernel_that_was_chosen(self):
+        chosen = "\nchosen after others refused:\n  batched matmul f32[1, 4, 4]: matmul: the right side is not known before the run\n"
+        self.assertIn(chosen, self.run_program("explain", DATA / "gram.keras", "--verbose").out)
+        self.assertNotIn("refused", self.succeed("explain", DATA / "gram.keras").out)
+
     def test_open_extents_are_bound(self):
         self.assertEqual(self.explain("open_time")["inputs"][0]["shape"], [1, 32, 2])
         self.assertEqual(self.explain("open_time", "--extent", "9", "--batch", "2")["inputs"][0]["shape"], [2, 9, 2])

@@ -90,6 +90,8 @@ def main():
         x = keras.Input((4,), name="x")
         y = keras.ops.transpose(x) if axis is None else keras.ops.mean(x, axis=axis, keepdims=axis == (0,))
         keras.Model(x, [y, keras.ops.add(x, 1.0)]).save(os.path.join(OUT, name + ".keras"))
+    x = keras.Input((4, 3), name="x")
+    keras.Model(x, keras.ops.matmul(x, keras.ops.transpose(x, (0, 2, 1)))).save(os.path.join(OUT, "gram.keras"))
     refused().save(os.path.join(OUT, "refused.keras"))
 
 

@@ -214,27 +214,39 @@ std::string reasons_text(const ExplainedStep& step) {
   return out;
 }
 
-// What ran in the reference kernels of cpu, and why.
-std::string fallbacks_text(const Explanation& found) {
-  double seconds = 0;
-  size_t count = 0;
+// A line for each of these steps with what was refused, equal ones once.
+std::string refusals_text(const std::vector<const ExplainedStep*>& steps) {
   std::vector<std::pair<std::string, size_t>> lines;
-  for (const auto& step : found.steps) {
-    if (!step.fallback) continue;
-    ++count;
-    seconds += step.seconds.value_or(0);
-    std::string line = fmt::format("{} {}: ", ops_text(step.ops, 60), to_string(step.result));
-    line += reasons_text(step);
+  for (const ExplainedStep* step : steps) {
+    std::string what = step->fallback ? ops_text(step->ops, 60) : step->kernel;
+    std::string line = fmt::format("  {} {}: {}", what, to_string(step->result), reasons_text(*step));
     auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& other) { return other.first == line; });
-    if (same == lines.end())
-      lines.emplace_back(line, 1);
-    else
-      ++same->second;
+    if (same == lines.end()) same = lines.insert(same, {line, 0});
+    ++same->second;
   }
-  if (count == 0) return "";
-  std::string out = fmt::format("\nin reference kernels ({} step{}, {} of the time):\n", count, count == 1 ? "" : "s",
-                                percent(found.sum && *found.sum > 0 ? std::optional(seconds / *found.sum) : std::nullopt));
-  for (const auto& [line, times] : lines) out += "  " + line + times_text(times) + "\n";
+  std::string out;
+  for (const auto& [line, times] : lines) out += line + times_text(times) + "\n";
+  return out;
+}
+
+// What ran in the reference kernels of cpu, and why; with `every`, also what other kernels could have run and did not.
+std::string choices_text(const Explanation& found, bool every) {
+  std::vector<const ExplainedStep*> fallbacks, others;
+  double seconds = 0;
+  for (const auto& step : found.steps) {
+    if (step.fallback) {
+      fallbacks.push_back(&step);
+      seconds += step.seconds.value_or(0);
+    } else if (!step.refused.empty()) {
+      others.push_back(&step);
+    }
+  }
+  std::string out;
+  if (!fallbacks.empty())
+    out += fmt::format("\nin reference kernels ({} step{}, {} of the time):\n", fallbacks.size(), fallbacks.size() == 1 ? "" : "s",
+                       percent(found.sum && *found.sum > 0 ? std::optional(seconds / *found.sum) : std::nullopt)) +
+           refusals_text(fallbacks);
+  if (every && !others.empty()) out += "\nchosen after others refused:\n" + refusals_text(others);
   return out;
 }
 
@@ -244,7 +256,7 @@ std::string to_text(const Settings& settings, const Explanation& found, const st
   std::string out = fmt::format("{} on {}: {}{}, {} thread{}\n", escape(settings.model), found.device, inputs, note, found.threads,
                                 found.threads == 1 ? "" : "s");
   if (!found.passes.empty()) out += "\n" + passes_table(found.passes, every);
-  out += "\n" + steps_table(found, every) + fallbacks_text(found);
+  out += "\n" + steps_table(found, every) + choices_text(found, every);
   out += fmt::format("\nkernels   {} a run, {} FLOPs, {} moved\n", grouped(found.stats.kernels),
                      human_count(static_cast<double>(found.flops)), human_bytes(found.bytes));
   out += fmt::format("memory    weights {}, constants {}; values {} ({} if each had its own place)\n", human_bytes(found.memory.weights),
