@@ -52,6 +52,34 @@ TEST(cpu_matmul, agrees_with_plain_loops_at_all_edges) {
   }
 }
 
+// Bit by bit: what a sample gives does not depend on the others of its batch, nor on threads. On every width from 1 to 17 vectors of 8.
+TEST(cpu_matmul, a_row_gives_the_same_alone_and_among_others) {
+  for (int64_t k : {1, 8, 61, 900}) {
+    for (int64_t n = 1; n <= 136; n = n < 40 ? n + 3 : n + 8) {
+      const auto a = random_floats(29 * k, 1), b = random_floats(k * n, 2), bias = random_floats(n, 3), residual = random_floats(29 * n, 4);
+      for (LeftRows left : {LeftRows::any, LeftRows::several}) {
+        const PackedMatrix packed({b.data(), k, n, n, 1}, left);
+        Epilogue epilogue = relu(bias.data());
+        epilogue.residual_stride = n;
+        std::vector<float> alone(static_cast<size_t>(29 * n)), together(alone.size());
+        for (int64_t row = 0; row < 29; ++row) {
+          epilogue.residual = residual.data() + row * n;
+          matmul(1, a.data() + row * k, k, packed.panels(), epilogue, alone.data() + row * n, n, 1);
+        }
+        epilogue.residual = residual.data();
+        for (int64_t rows : {2, 5, 29}) {
+          for (int threads : {1, 2, 3}) {
+            std::fill(together.begin(), together.end(), 77.0f);
+            matmul(rows, a.data(), k, packed.panels(), epilogue, together.data(), n, threads);
+            ASSERT_TRUE(std::equal(alone.begin(), alone.begin() + rows * n, together.begin()))
+                << rows << "x" << k << "x" << n << ", " << threads << " threads";
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(cpu_matmul, blocks_of_depth_and_rows_join) {
   for (const Case& shape : {Case{61, 385, 33}, Case{29, 2000, 49}, Case{300, 130, 20}, Case{1, 1500, 300}, Case{130, 769, 8}}) {
     for (int threads : {1, 2, 3}) check(shape, relu(), true, true, false, threads);

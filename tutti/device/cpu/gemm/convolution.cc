@@ -33,8 +33,9 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
     winograd_.emplace(shape, weights);
     return;
   }
+  const LeftRows left = output_[0] * output_[1] * output_[2] > 1 ? LeftRows::several : LeftRows::any;
   for (int64_t group = 0; group < shape_.groups; ++group) {
-    weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1});
+    weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1}, left);
   }
   plain_ = !padded_ && shape_.groups == 1 && shape_.kernel == Extents{1, 1, 1} && shape_.strides == Extents{1, 1, 1};
   if (plain_ || shape_.output_pixels() == 0) return;
@@ -88,7 +89,7 @@ void Convolution::run(const float* x, Epilogue epilogue, float* y, float* worksp
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);
   // Each thread takes some rows and all filters, or, of a small image, all rows and some filters.
-  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsPerThread * threads;
+  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsPerThread * threads || weights_[0].panels().narrow;
   team(threads, [&](int64_t member, int64_t members) {
     float* band = workspace + member * band_size_;
     if (by_rows) {

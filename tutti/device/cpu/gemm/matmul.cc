@@ -55,22 +55,33 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
 
 // One row: no blocks, panels side by side.
 void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c) {
+  if (first == last) return;
+  const int64_t column = b.column(first);
   PanelCall call;
   call.a = a;
   call.epilogue = &epilogue;
-  int64_t panel = first;
-  for (int64_t vectors = 3; vectors > 0; --vectors) {
-    const int64_t end = std::min(last, b.count[3] + (vectors < 3 ? b.count[2] : 0) + (vectors < 2 ? b.count[1] : 0));
-    if (panel >= end) continue;
-    const int64_t column = b.column(panel);
-    call.b = b.begin(panel);
-    call.b_stride = b.depth * vectors * b.kernels->lanes;
-    call.columns = b.columns - column;
-    call.c = c + column;
-    call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
-    call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
-    b.kernels->one_row[vectors](call, end - panel);
-    panel = end;
+  call.b = b.begin(first);
+  call.b_depth = b.depth;
+  call.columns = b.columns - column;
+  call.c = c + column;
+  call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
+  call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
+  if (b.narrow) return b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
+  if (b.count[1] > 0) return b.kernels->rows[1](call);
+  const int64_t threes = std::clamp<int64_t>(b.count[3] - first, 0, last - first);
+  b.kernels->one_row(call, threes, last - first - threes);
+}
+
+// A narrow matrix, all panels at once and row by row.
+void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride) {
+  Epilogue own = epilogue;
+  RowsOfA one = a;
+  one.count = 1;
+  one.offsets = nullptr;
+  for (int64_t row = 0; row < a.count; ++row, c += c_stride) {
+    one.data = a.data + (a.offsets ? a.offsets[row] : row * a.stride);
+    if (epilogue.residual) own.residual = epilogue.residual + row * epilogue.residual_stride;
+    multiply_one_row(one, b, 0, b.size(), own, c);
   }
 }
 
@@ -88,7 +99,9 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
 }  // namespace
 
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride) {
-  if (a.count == 1) {
+  if (b.narrow) {
+    multiply_narrow(a, b, epilogue, c, c_stride);
+  } else if (a.count == 1) {
     multiply_one_row(a, b, first, last, epilogue, c);
   } else {
     for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
@@ -107,7 +120,7 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.depth = b.depth;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
   // Rows are divided as long as each thread gets enough of them to make up for reading all of B; else the columns.
-  const bool by_rows = rows >= kRowsPerThread * threads || rows >= b.columns;
+  const bool by_rows = rows >= kRowsPerThread * threads || rows >= b.columns || b.narrow;
   team(threads, [&](int64_t member, int64_t members) {
     if (!by_rows) return multiply_blocks(all, b, b.size() * member / members, b.size() * (member + 1) / members, epilogue, c, c_stride);
     const int64_t first = rows * member / members;
@@ -124,9 +137,10 @@ int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
   const int64_t size = packed_size(depth, columns);
+  const LeftRows left = rows > 1 ? LeftRows::several : LeftRows::any;
   team(threads, [&](int64_t member, int64_t members) {
     for (int64_t i = batch * member / members; i < batch * (member + 1) / members; ++i) {
-      const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, workspace + member * size);
+      const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, left, workspace + member * size);
       Epilogue own = epilogue;
       if (own.residual) own.residual += i * c_step;
       matmul(rows, a + i * a_step, a_stride, panels, own, c + i * c_step, c_stride, 1);

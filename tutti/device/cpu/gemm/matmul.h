@@ -12,7 +12,7 @@ namespace tutti::cpu {
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
             int threads);
 
-// Some panels of B, on the calling thread: what matmul and convolution are made of.
+// Some panels of B, all of them if it is narrow, on the calling thread: what matmul and convolution are made of.
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
                      int64_t c_stride);
 

@@ -7,13 +7,16 @@
 namespace tutti::cpu {
 namespace {
 
-Panels layout(int64_t depth, int64_t columns) {
-  Panels panels{&panel_kernels(), nullptr, depth, columns, {}};
+constexpr int64_t kNarrow = 4;  // vectors; there are kernels for up to so many
+
+Panels layout(int64_t depth, int64_t columns, LeftRows left) {
+  Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false};
   const int64_t vectors = (columns + panels.kernels->lanes - 1) / panels.kernels->lanes;
   // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
   panels.count[1] = vectors == 1 ? 1 : 0;
   panels.count[2] = vectors < 2 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
   panels.count[3] = (vectors - 2 * panels.count[2]) / 3;
+  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= kNarrow;
   return panels;
 }
 
@@ -29,10 +32,10 @@ void pack_row(const float* from, int64_t present, float* place, int64_t width) {
 
 }  // namespace
 
-int64_t packed_size(int64_t depth, int64_t columns) { return depth * padded_columns(layout(depth, columns)); }
+int64_t packed_size(int64_t depth, int64_t columns) { return depth * padded_columns(layout(depth, columns, LeftRows::any)); }
 
-Panels pack(const Matrix& matrix, float* place) {
-  Panels panels = layout(matrix.depth, matrix.columns);
+Panels pack(const Matrix& matrix, LeftRows left, float* place) {
+  Panels panels = layout(matrix.depth, matrix.columns, left);
   panels.data = place;
   for (int64_t panel = 0; panel < panels.size(); ++panel) {
     const int64_t width = panels.vectors(panel) * panels.kernels->lanes;
@@ -50,10 +53,12 @@ Panels pack(const Matrix& matrix, float* place) {
   return panels;
 }
 
-PackedMatrix::PackedMatrix(const Matrix& matrix) : PackedMatrix(matrix.depth, matrix.columns) { pack(matrix, storage_.get()); }
+PackedMatrix::PackedMatrix(const Matrix& matrix, LeftRows left) : PackedMatrix(matrix.depth, matrix.columns, left) {
+  pack(matrix, left, storage_.get());
+}
 
-PackedMatrix::PackedMatrix(int64_t depth, int64_t columns)
-    : storage_(aligned_floats(packed_size(depth, columns))), panels_(layout(depth, columns)) {
+PackedMatrix::PackedMatrix(int64_t depth, int64_t columns, LeftRows left)
+    : storage_(aligned_floats(packed_size(depth, columns))), panels_(layout(depth, columns, left)) {
   panels_.data = storage_.get();
 }
 

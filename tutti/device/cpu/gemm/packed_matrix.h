@@ -16,6 +16,10 @@ struct Matrix {
   int64_t row_stride, column_stride;
 };
 
+// How many rows a product may have on the left: any number, or always several of them for each sample (the pixels of an image). A narrow
+// matrix sums in another order for one row, so that order is taken for any number.
+enum class LeftRows { any, several };
+
 // Packed panels that someone else owns: wide ones (3 vectors), then those of 2, then one of 1. Panel p is [depth, its width] from column(p)
 // on; the last one is filled up with zeros.
 struct Panels {
@@ -23,6 +27,7 @@ struct Panels {
   const float* data;
   int64_t depth, columns;
   int64_t count[4];  // [vectors]: panels that wide
+  bool narrow;       // sums are split into sets: panel_kernel.h
 
   int64_t size() const { return count[1] + count[2] + count[3]; }
   int64_t vectors(int64_t panel) const { return panel < count[3] ? 3 : panel < count[3] + count[2] ? 2 : 1; }
@@ -35,13 +40,13 @@ struct Panels {
 
 // Floats that packing takes; the place must be 64-byte aligned.
 int64_t packed_size(int64_t depth, int64_t columns);
-Panels pack(const Matrix& matrix, float* place);
+Panels pack(const Matrix& matrix, LeftRows left, float* place);
 
 class PackedMatrix {
  public:
-  explicit PackedMatrix(const Matrix& matrix);
+  explicit PackedMatrix(const Matrix& matrix, LeftRows left = LeftRows::any);
   // To be filled row by row before it is used.
-  PackedMatrix(int64_t depth, int64_t columns);
+  PackedMatrix(int64_t depth, int64_t columns, LeftRows left);
   void set_row(int64_t k, const float* row);
   const Panels& panels() const { return panels_; }
 

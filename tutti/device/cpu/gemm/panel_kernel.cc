@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "tutti/device/cpu/gemm/panel_kernel.h"
 #include "tutti/device/cpu/gemm/vectors_inl.h"
 #include "tutti/device/cpu/simd/math_inl.h"
@@ -20,27 +22,22 @@ constexpr int tile_rows(int vectors) {
   return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
 }
 
-// One tile: Rows rows times Panels panels of Vectors vectors.
-template <int Rows, int Vectors, int Panels>
-struct Tile {
-  static constexpr int kWide = Vectors * Panels;
-  // Few sums: the depth is split among several sets of them, because a fused multiply-add takes 4 cycles and two can start in each.
-  static constexpr int kSets = Rows * kWide >= 8 ? 1 : Rows * kWide >= 4 ? 2 : Rows * kWide >= 2 ? 4 : 8;
-  static constexpr int kUnroll = kSets == 1 ? 8 : kSets;
-
+// Between the sums of some rows and memory: Rows rows of Wide vectors.
+template <int Rows, int Wide>
+struct Edge {
   template <bool Full>
-  static HWY_INLINE void begin(const PanelCall& call, const float* c, Vector (&sum)[Rows][kWide]) {
+  static HWY_INLINE void begin(const PanelCall& call, const float* c, Vector (&sum)[Rows][Wide]) {
     const Tag d;
     if (call.accumulate) {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sum[i][v] = load<Full>(c + i * call.c_stride, v * kLanes, call.columns);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full>(c + i * call.c_stride, v * kLanes, call.columns);
       }
       return;
     }
 #pragma GCC unroll 16
-    for (int v = 0; v < kWide; ++v) {
+    for (int v = 0; v < Wide; ++v) {
       const Vector bias = call.bias ? load<Full>(call.bias, v * kLanes, call.columns) : hn::Zero(d);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) sum[i][v] = bias;
@@ -48,14 +45,14 @@ struct Tile {
   }
 
   template <bool Full>
-  static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Vector (&sum)[Rows][kWide]) {
+  static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Vector (&sum)[Rows][Wide]) {
     const Tag d;
     if (residual) {
       const int64_t stride = call.epilogue->residual_stride;
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sum[i][v] = hn::Add(sum[i][v], load<Full>(residual + i * stride, v * kLanes, call.columns));
+        for (int v = 0; v < Wide; ++v) sum[i][v] = hn::Add(sum[i][v], load<Full>(residual + i * stride, v * kLanes, call.columns));
       }
     }
     if (call.epilogue && call.epilogue->activation == Activation::clip) {
@@ -63,45 +60,39 @@ struct Tile {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
       }
     } else if (call.epilogue && call.epilogue->activation == Activation::leaky_relu) {
       const Vector alpha = hn::Set(d, call.epilogue->alpha);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sum[i][v] = hn::IfThenElse(hn::Lt(sum[i][v], hn::Zero(d)), hn::Mul(sum[i][v], alpha), sum[i][v]);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = hn::IfThenElse(hn::Lt(sum[i][v], hn::Zero(d)), hn::Mul(sum[i][v], alpha), sum[i][v]);
       }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kWide; ++v) store<Full>(sum[i][v], c + i * call.c_stride, v * kLanes, call.columns);
+      for (int v = 0; v < Wide; ++v) store<Full>(sum[i][v], c + i * call.c_stride, v * kLanes, call.columns);
     }
   }
+};
+
+// One tile: Rows rows times a panel of Vectors vectors.
+template <int Rows, int Vectors>
+struct Tile {
+  static constexpr int kUnroll = 8;
 
   // a: the starts of the rows.
   static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual) {
-    const Tag d;
-    const bool full = call.columns >= kWide * kLanes;
-    Vector sums[kSets][Rows][kWide];
+    const bool full = call.columns >= Vectors * kLanes;
+    Vector sums[Rows][Vectors];
     if (full) {
-      begin<true>(call, c, sums[0]);
+      Edge<Rows, Vectors>::template begin<true>(call, c, sums);
     } else {
-      begin<false>(call, c, sums[0]);
+      Edge<Rows, Vectors>::template begin<false>(call, c, sums);
     }
-#pragma GCC unroll 8
-    for (int s = 1; s < kSets; ++s) {
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sums[s][i][v] = hn::Zero(d);
-      }
-    }
-    const float* b[Panels];
-#pragma GCC unroll 8
-    for (int p = 0; p < Panels; ++p) b[p] = call.b + p * call.b_stride;
-
+    const float* b = call.b;
     const int64_t depth = call.a.depth;
     for (int64_t tap = 0; tap < call.a.taps; ++tap) {
       const int64_t offset = call.a.tap_offsets ? call.a.tap_offsets[tap] : 0;
@@ -112,46 +103,112 @@ struct Tile {
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
         for (int u = 0; u < kUnroll; ++u) {
-          step(row, k + u, b, u, sums[u % kSets]);
+          step(row, k + u, b + u * Vectors * kLanes, sums);
           asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
         }
-#pragma GCC unroll 8
-        for (int p = 0; p < Panels; ++p) b[p] += kUnroll * Vectors * kLanes;
+        b += kUnroll * Vectors * kLanes;
       }
-      for (; k < depth; ++k) {
-        step(row, k, b, 0, sums[0]);
-#pragma GCC unroll 8
-        for (int p = 0; p < Panels; ++p) b[p] += Vectors * kLanes;
-      }
-    }
-#pragma GCC unroll 8
-    for (int s = 1; s < kSets; ++s) {
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 16
-        for (int v = 0; v < kWide; ++v) sums[0][i][v] = hn::Add(sums[0][i][v], sums[s][i][v]);
-      }
+      for (; k < depth; ++k, b += Vectors * kLanes) step(row, k, b, sums);
     }
     if (full) {
-      end<true>(call, c, residual, sums[0]);
+      Edge<Rows, Vectors>::template end<true>(call, c, residual, sums);
     } else {
-      end<false>(call, c, residual, sums[0]);
+      Edge<Rows, Vectors>::template end<false>(call, c, residual, sums);
     }
   }
 
  private:
-  static HWY_INLINE void step(const float* const (&row)[Rows], int64_t k, const float* const (&b)[Panels], int u,
-                              Vector (&sum)[Rows][kWide]) {
+  static HWY_INLINE void step(const float* const (&row)[Rows], int64_t k, const float* b, Vector (&sum)[Rows][Vectors]) {
     const Tag d;
-    Vector columns[kWide];
+    Vector columns[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kWide; ++v) columns[v] = hn::Load(d, b[v / Vectors] + (u * Vectors + v % Vectors) * kLanes);
+    for (int v = 0; v < Vectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       const Vector x = hn::Set(d, row[i][k]);
 #pragma GCC unroll 16
-      for (int v = 0; v < kWide; ++v) sum[i][v] = hn::MulAdd(x, columns[v], sum[i][v]);
+      for (int v = 0; v < Vectors; ++v) sum[i][v] = hn::MulAdd(x, columns[v], sum[i][v]);
     }
+  }
+};
+
+// One row times neighbouring panels, Threes of 3 vectors, Twos of 2 and Ones of 1, so that enough sums are under way: a fused multiply-add
+// takes 4 cycles, and two can start in each.
+template <int Threes, int Twos, int Ones, int Sets>
+struct OneRow {
+  static constexpr int kPanels = Threes + Twos + Ones, kWide = 3 * Threes + 2 * Twos + Ones;
+  static constexpr int kUnroll = Sets == 1 ? 8 : Sets;
+  static constexpr int width(int panel) { return panel < Threes ? 3 : panel < Threes + Twos ? 2 : 1; }  // vectors
+  static constexpr int first(int panel) {
+    return panel <= Threes ? 3 * panel : panel <= Threes + Twos ? 2 * panel + Threes : panel + 2 * Threes + Twos;
+  }
+
+  static constexpr int panel_of(int vector) {
+    int panel = 0;
+    while (first(panel + 1) <= vector) ++panel;
+    return panel;
+  }
+
+  static HWY_NOINLINE void run(const PanelCall& call) {
+    const Tag d;
+    const bool full = call.columns >= kWide * kLanes;
+    Vector sums[Sets][1][kWide];
+    if (full) {
+      Edge<1, kWide>::template begin<true>(call, call.c, sums[0]);
+    } else {
+      Edge<1, kWide>::template begin<false>(call, call.c, sums[0]);
+    }
+#pragma GCC unroll 8
+    for (int s = 1; s < Sets; ++s) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) sums[s][0][v] = hn::Zero(d);
+    }
+    const float* b[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) b[p] = call.b + first(p) * kLanes * call.b_depth;
+    const float* start = call.a.offsets ? call.a.data + call.a.offsets[0] : call.a.data;
+    const int64_t depth = call.a.depth;
+    for (int64_t tap = 0; tap < call.a.taps; ++tap) {
+      const float* row = call.a.tap_offsets ? start + call.a.tap_offsets[tap] : start;
+      int64_t k = 0;
+      for (; k + kUnroll <= depth; k += kUnroll) {
+#pragma GCC unroll 8
+        for (int u = 0; u < kUnroll; ++u) {
+          step(row[k + u], b, u, sums[u % Sets][0]);
+          asm volatile("" ::: "memory");
+        }
+        advance(b, kUnroll);
+      }
+      for (; k < depth; ++k) {
+        step(row[k], b, 0, sums[0][0]);
+        advance(b, 1);
+      }
+    }
+#pragma GCC unroll 8
+    for (int s = 1; s < Sets; ++s) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kWide; ++v) sums[0][0][v] = hn::Add(sums[0][0][v], sums[s][0][v]);
+    }
+    if (full) {
+      Edge<1, kWide>::template end<true>(call, call.c, call.residual, sums[0]);
+    } else {
+      Edge<1, kWide>::template end<false>(call, call.c, call.residual, sums[0]);
+    }
+  }
+
+ private:
+  static HWY_INLINE void step(float a, const float* const (&b)[kPanels], int u, Vector (&sum)[kWide]) {
+    const Tag d;
+    const Vector x = hn::Set(d, a);
+#pragma GCC unroll 16
+    for (int v = 0; v < kWide; ++v) {
+      const int p = panel_of(v);
+      sum[v] = hn::MulAdd(x, hn::Load(d, b[p] + (u * width(p) + v - first(p)) * kLanes), sum[v]);
+    }
+  }
+  static HWY_INLINE void advance(const float* (&b)[kPanels], int rows) {
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) b[p] += rows * width(p) * kLanes;
   }
 };
 
@@ -163,7 +220,7 @@ struct TileTable {
   TileFunction of[kRows + 1] = {};  // [rows]
   template <int Rows = 1>
   constexpr TileTable& fill() {
-    of[Rows] = &Tile<Rows, Vectors, 1>::run;
+    of[Rows] = &Tile<Rows, Vectors>::run;
     if constexpr (Rows < kRows) fill<Rows + 1>();
     return *this;
   }
@@ -190,27 +247,20 @@ void rows(const PanelCall& call) {
   }
 }
 
-// Several panels at once, so that enough sums are under way.
-template <int Vectors>
-void one_row(const PanelCall& all, int64_t panels) {
-  constexpr int kPanels = Vectors == 3 ? 3 : Vectors == 2 ? 4 : 8;
-  constexpr int kWidth = Vectors * kLanes;
-  const float* start = all.a.offsets ? all.a.data + all.a.offsets[0] : all.a.data;
+void one_row(const PanelCall& all, int64_t threes, int64_t twos) {
+  using Function = void (*)(const PanelCall&);
+  static constexpr Function table[4][3] = {{nullptr, &OneRow<0, 1, 0, 1>::run, &OneRow<0, 2, 0, 1>::run},
+                                           {&OneRow<1, 0, 0, 1>::run, &OneRow<1, 1, 0, 1>::run, &OneRow<1, 2, 0, 1>::run},
+                                           {&OneRow<2, 0, 0, 1>::run, &OneRow<2, 1, 0, 1>::run, &OneRow<2, 2, 0, 1>::run},
+                                           {&OneRow<3, 0, 0, 1>::run, &OneRow<3, 1, 0, 1>::run, &OneRow<3, 2, 0, 1>::run}};
   PanelCall call = all;
-  while (panels > 0) {
-    TileFunction tile = &Tile<1, Vectors, 1>::run;
-    int64_t now = 1;
-    if (panels >= kPanels) {
-      tile = &Tile<1, Vectors, kPanels>::run;
-      now = kPanels;
-    } else if (panels >= 2) {
-      tile = &Tile<1, Vectors, 2>::run;
-      now = 2;
-    }
-    tile(call, &start, call.c, call.residual);
-    panels -= now;
-    const int64_t columns = now * kWidth;
-    call.b += now * call.b_stride;
+  while (threes + twos > 0) {
+    const int64_t now = threes == 4 ? 2 : std::min<int64_t>(threes, 3), also = threes > now ? 0 : twos;  // few sums are left for the end
+    table[now][also](call);
+    threes -= now;
+    twos -= also;
+    const int64_t columns = (3 * now + 2 * also) * kLanes;
+    call.b += columns * call.b_depth;
     call.c += columns;
     call.columns -= columns;
     if (call.bias) call.bias += columns;
@@ -220,10 +270,12 @@ void one_row(const PanelCall& all, int64_t panels) {
 
 const PanelKernels& kernels() {
   constexpr int64_t kFloats = 6 * 1024;  // of a panel, 24 KiB
-  static constexpr PanelKernels table = {kLanes,
-                                         {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
-                                         {nullptr, &rows<1>, &rows<2>, &rows<3>},
-                                         {nullptr, &one_row<1>, &one_row<2>, &one_row<3>}};
+  static constexpr PanelKernels table = {
+      kLanes,
+      {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
+      {nullptr, &rows<1>, &rows<2>, &rows<3>},
+      &one_row,
+      {nullptr, &OneRow<0, 0, 1, 8>::run, &OneRow<0, 1, 0, 4>::run, &OneRow<1, 0, 0, 4>::run, &OneRow<0, 2, 0, 2>::run}};
   return table;
 }
 

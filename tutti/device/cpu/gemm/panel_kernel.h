@@ -21,11 +21,11 @@ struct RowsOfA {
   int64_t depth = 0;
 };
 
-// One call: all rows of A times one panel, or one row times several panels of one width.
+// One call: all rows of A times one panel, or one row times neighbouring panels.
 struct PanelCall {
   RowsOfA a;
   const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
-  int64_t b_stride = 0;      // floats from panel to panel
+  int64_t b_depth = 0;       // rows of a panel, which the next one stands behind
   int64_t columns = 0;       // that exist; the rest of the last panel's width is zeros in B and is not stored
   float* c = nullptr;        // [rows, columns]
   int64_t c_stride = 0;
@@ -35,11 +35,16 @@ struct PanelCall {
   const float* residual = nullptr;     // at the rows and columns of this call
 };
 
+// An element of the result is bias + a0 b0 + a1 b1 ..., one after the other, whatever the number of rows: a sample's results do not depend
+// on the others of its batch. One row times a narrow matrix would wait for each sum, so sums of narrow matrices are split into `sets`: set
+// s has the products s, s + sets, ..., and they are added in the end; again for any number of rows.
 struct PanelKernels {
-  int64_t lanes;                                         // floats in a vector
-  int64_t depth[4];                                      // [vectors of a panel]: rows of it that stay in the first-level cache
-  void (*rows[4])(const PanelCall&);                     // [vectors of the panel]: any number of rows, one panel
-  void (*one_row[4])(const PanelCall&, int64_t panels);  // [vectors of a panel]: one row, panels of that width
+  int64_t lanes;                      // floats in a vector
+  int64_t depth[4];                   // [vectors of a panel]: rows of it that stay in the first-level cache
+  void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
+  // One row, so many panels of 3 vectors, then of 2, one set.
+  void (*one_row)(const PanelCall&, int64_t threes, int64_t twos);
+  void (*narrow[5])(const PanelCall&);  // [vectors of all panels]: one row, all panels, sets
 };
 
 const PanelKernels& panel_kernels();

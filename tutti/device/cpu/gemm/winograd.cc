@@ -10,6 +10,7 @@ namespace {
 
 // Tiles whose planes and products stay near while the weights pass by; a multiple of the rows of a tile of matmul.
 constexpr int64_t kTilesAtOnce = 48;
+constexpr int64_t kTilesPerThread = 12;  // that make up for reading all weights
 constexpr int64_t kPlanes = 16;
 constexpr int64_t kMultiple = 16;  // of channels and filters: whole vectors on every machine
 
@@ -59,7 +60,7 @@ Winograd::Winograd(const ConvolutionShape& shape, const float* weights)
   block_ = (tiles_ + blocks - 1) / blocks;
 
   const int64_t filters = shape_.filters, pairs = shape_.channels * filters;
-  for (int64_t i = 0; i < kPlanes; ++i) planes_.emplace_back(shape_.channels, filters);
+  for (int64_t i = 0; i < kPlanes; ++i) planes_.emplace_back(shape_.channels, filters, LeftRows::several);
   std::vector<float> rows(static_cast<size_t>(kPlanes * filters));
   for (int64_t channel = 0; channel < shape_.channels; ++channel) {
     transform_weights(weights + channel * filters, pairs, filters, rows.data());
@@ -70,11 +71,11 @@ Winograd::Winograd(const ConvolutionShape& shape, const float* weights)
 int64_t Winograd::workspace(int threads) const { return std::max(1, threads) * block_ * kPlanes * (shape_.channels + shape_.filters); }
 
 void Winograd::run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
-  const int64_t blocks = (tiles_ + block_ - 1) / block_, panels = planes_[0].panels().size();
+  const int64_t panels = planes_[0].panels().size();
   team(threads, [&](int64_t member, int64_t members) {
     float* own = workspace + member * block_ * kPlanes * (shape_.channels + shape_.filters);
     // Each thread takes some tiles and all filters; or, of few tiles, all and some filters.
-    const bool by_tiles = blocks >= members;
+    const bool by_tiles = tiles_ >= kTilesPerThread * members;
     const int64_t first = by_tiles ? tiles_ * member / members : 0, last = by_tiles ? tiles_ * (member + 1) / members : tiles_;
     const int64_t first_panel = by_tiles ? 0 : panels * member / members, last_panel = by_tiles ? panels : panels * (member + 1) / members;
     for (int64_t tile = first; tile < last; tile += block_) {
