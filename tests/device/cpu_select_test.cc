@@ -36,6 +36,27 @@ TEST(cpu_select, elementwise_nodes_become_one_loop_and_broadcasts_vanish) {
   expect_same_as_reference(graph);
 }
 
+// By what there is to do for each thread: FLOPs of a product, bytes of a matrix that one row is multiplied with, elements of a loop.
+TEST(cpu_select, threads_by_the_work) {
+  const auto threads = [](int64_t rows, int64_t depth, int64_t columns) {
+    Graph graph;
+    Value weights = graph.constant(Tensor(DType::f32, {depth, columns}));
+    graph.output("y", matmul(graph.input("x", {DType::f32, {rows, depth}}), weights));
+    return select_steps(graph, 4).at(0).threads;
+  };
+  EXPECT_EQ(threads(1, 64, 64), 1);
+  EXPECT_EQ(threads(16, 128, 128), 1);
+  EXPECT_EQ(threads(64, 256, 256), 4);
+  EXPECT_EQ(threads(1, 512, 512), 2);
+  EXPECT_EQ(threads(1, 4096, 4096), 4);
+  for (int64_t elements : {1'000, 10'000'000}) {
+    Graph graph;
+    graph.output("y", tanh(graph.input("x", {DType::f32, {elements}})));
+    EXPECT_EQ(select_steps(graph, 4).at(0).threads, elements == 1'000 ? 1 : 4);
+    EXPECT_EQ(select_steps(graph, 1).at(0).threads, 1);
+  }
+}
+
 TEST(cpu_select, paths_that_meet_again_are_one_loop) {
   Graph graph;
   Value x = graph.input("x", {DType::f32, {4, 8}});

@@ -11,6 +11,13 @@
 
 namespace tutti::cpu {
 
+// What a kernel does in a run, from which the number of its threads is chosen.
+struct Work {
+  int64_t flops = 0;     // of products
+  int64_t elements = 0;  // that loops make or read, once for each thing they do to them
+  int64_t bytes = 0;     // read and written
+};
+
 // What a candidate may ask about the graph while steps are chosen.
 class Selection {
  public:
@@ -21,8 +28,8 @@ class Selection {
   std::vector<Refusal>* refusals() const { return refusals_; }
   // Remembers why a candidate does not take a node, or not well.
   void refuse(int32_t node, std::string_view candidate, std::string reason) const;
-  // That a kernel of so many operations should use.
-  int threads(int64_t operations) const { return operations < worth_a_team ? 1 : threads_; }
+  // That a kernel should use: so many that each has a few times more to do than waking it costs.
+  int threads(const Work& work) const;
   const Node& node(int32_t index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
   const Type& type(ValueId id) const { return graph_.type(id); }
 
@@ -42,7 +49,6 @@ class Selection {
   void take(const Step& step);
 
  private:
-  static constexpr int64_t worth_a_team = 200'000;  // some tens of microseconds, where waking a thread costs a few
   const Graph& graph_;
   int threads_;
   std::vector<Refusal>* refusals_;

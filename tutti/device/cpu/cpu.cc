@@ -6,7 +6,6 @@
 #include "tutti/device/cpu/measure.h"
 #include "tutti/device/host.h"
 #include "tutti/device/host_program.h"
-#include "tutti/graph/cost.h"
 #include "tutti/transform/passes.h"
 
 namespace tutti {
@@ -30,14 +29,6 @@ std::vector<Tensor> evaluate(const Graph& graph) {
   return out;
 }
 
-// FLOPs from which a second thread can pay for waking it.
-constexpr int64_t worth_a_team = 500'000;
-
-int threads_for(const Graph& graph, int wanted) {
-  if (wanted == 0) wanted = thread_limit();
-  return cost(graph).flops < worth_a_team ? 1 : wanted;
-}
-
 class CpuDevice : public HostDevice {
  public:
   std::string name() const override { return "cpu"; }
@@ -52,7 +43,7 @@ class CpuDevice : public HostDevice {
     PassOptions options;
     if (report != nullptr) options.report = &report->passes;
     Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded), options);
-    const int threads = threads_for(simple, settings.threads);
+    const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
     std::vector<Refusal> refusals;
     std::vector<Step> steps = cpu::select_steps(simple, threads, report != nullptr ? &refusals : nullptr);
     if (report != nullptr) describe_steps(simple, steps, *report, refusals);

@@ -74,6 +74,14 @@ Selection::Selection(const Graph& graph, int threads, std::vector<Refusal>* refu
   for (const auto& update : graph.updates()) readers_[at(update.next)].push_back(-1);
 }
 
+int Selection::threads(const Work& work) const {
+  // A nanosecond of one core, roughly: what kernels reach where caches feed them. Entering and leaving a team takes some microseconds.
+  constexpr double flops = 60, elements = 8, bytes = 50, worth_a_thread = 10'000;
+  const double time = std::max(static_cast<double>(work.flops) / flops + static_cast<double>(work.elements) / elements,
+                               static_cast<double>(work.bytes) / bytes);
+  return static_cast<int>(std::clamp(time / worth_a_thread, 1.0, static_cast<double>(threads_)));
+}
+
 int32_t Selection::single_user(ValueId id) const {
   if (users(id) != 1) return -1;
   int32_t user = readers(id)[0];

@@ -68,7 +68,9 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
 
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
   const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
-  const int threads = selection.threads(2 * result.elements() * weights->shape().elements() / result[result.rank() - 1]);
+  int64_t flops = 2 * result.elements() * weights->shape().elements() / result[result.rank() - 1];
+  if (Winograd::handles(shape)) flops = flops / 9 * 4;
+  const int threads = selection.threads({.flops = flops, .bytes = 4 * (x.elements() + result.elements() + weights->shape().elements())});
   step.threads = threads;
   const BoundEpilogue epilogue(match, shape.filters);
   auto input = [dilated](const Pointers& p) {

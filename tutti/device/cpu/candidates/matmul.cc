@@ -49,7 +49,8 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const int64_t columns = sides->columns.count;
   EpilogueMatch match = match_epilogue(selection, node.results[0], columns);
   Step step = step_with_epilogue("matmul", index, node.operands[0], match);
-  step.threads = selection.threads(2 * rows.count * columns * sides->b_depth.count);
+  step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
+                                    .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
   PackedMatrix packed({weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride});
   step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
     matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads);
@@ -92,7 +93,7 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
   }
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
   Step step = step_of(selection.graph(), index, "batched matmul");
-  const int threads = step.threads = selection.threads(2 * product.batch * size * product.depth);
+  const int threads = step.threads = selection.threads({.flops = 2 * product.batch * size * product.depth});
   step.kernel.workspace = product.workspace(threads) * static_cast<int64_t>(sizeof(float));
   step.kernel.run = [product, offsets, threads](const Pointers& p) {
     for (const Offset& offset : offsets)

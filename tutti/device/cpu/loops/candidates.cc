@@ -42,7 +42,7 @@ std::optional<Step> match_row_kernel(const Selection& selection, int32_t index, 
   }
   constexpr const char* names[] = {"softmax", "log softmax", "layer norm", "rms norm"};
   step.name = names[static_cast<size_t>(match->kind)];
-  step.threads = selection.threads(8 * match->rows * match->length);
+  step.threads = selection.threads({.elements = 8 * match->rows * match->length});
   step.kernel = make_rows(*match, step.threads);
   step.in_place = true;
   return step;
@@ -58,7 +58,7 @@ std::optional<Step> match_pool(const Selection& selection, int32_t index, std::s
   int64_t operations = selection.type(node.results[0]).shape.elements();
   for (int64_t size : node.attributes.ints("window")) operations *= size;
   Step step = step_of(selection.graph(), index, "pool");
-  step.threads = selection.threads(operations);
+  step.threads = selection.threads({.elements = operations});
   step.kernel = make_pool(selection.graph(), node, step.threads);
   return step;
 }
@@ -71,7 +71,7 @@ std::optional<Step> match_reduction(const Selection& selection, int32_t index, s
     return {};
   }
   Step step = step_of(selection.graph(), index, "reduce");
-  step.threads = selection.threads(selection.type(node.operands[0]).shape.elements());
+  step.threads = selection.threads({.elements = selection.type(node.operands[0]).shape.elements()});
   step.kernel = make_reduction(selection.graph(), node, step.threads);
   return step;
 }
@@ -184,7 +184,7 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
     step.fallback = true;
     selection.refuse(node, "loop", "no vector code for this op and dtype");
   }
-  step.threads = selection.threads(operations);
+  step.threads = selection.threads({.elements = operations});
   step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, step.threads);
   return step;
 }
