@@ -151,6 +151,22 @@ TEST(cpu_math, silu) {
 TEST(cpu_math, gelu) {
   expect_near(Function::gelu, [](double x) { return x / 2 * (1 + std::erf(x / std::numbers::sqrt2)); });
 }
+TEST(cpu_math, gelu_far_out) {
+  std::vector<float> x = {none, infinity, -infinity, 1e30f, -1e30f, 5.75f, -5.75f, 5.76f, -5.76f, 0.0f, -0.0f, 1e-30f, -1e-40f}, y(64);
+  x.resize(64);
+  on_each_target([&](const char* target) {
+    HWY_DYNAMIC_DISPATCH(run)(Function::gelu, x.data(), y.data(), x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = double{x[i]} / 2 * (1 + std::erf(x[i] / std::numbers::sqrt2));
+      if (std::isfinite(want)) {
+        EXPECT_NEAR(y[i], want, 6e-8 * std::max(1.0f, std::fabs(x[i]))) << target << " " << x[i];
+      } else {
+        EXPECT_TRUE(std::isnan(want) ? std::isnan(y[i]) : y[i] == want) << target << " " << x[i] << " gives " << y[i];
+      }
+    }
+    EXPECT_EQ(y[4], 0) << target;
+  });
+}
 TEST(cpu_math, gelu_by_tanh) {
   expect_near(Function::gelu_by_tanh,
               [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); });

@@ -36,6 +36,33 @@ TEST(cpu_select, elementwise_nodes_become_one_loop_and_broadcasts_vanish) {
   expect_same_as_reference(graph);
 }
 
+TEST(cpu_select, activations_of_several_nodes_are_part_of_a_product) {
+  const auto product = [](Graph& graph) {
+    Tensor weights(DType::f32, {6, 24});
+    for (size_t i = 0; i < 6 * 24; ++i) weights.as<float>()[i] = static_cast<float>(i % 11) / 8 - 0.6f;
+    return matmul(graph.input("x", {DType::f32, {5, 6}}), graph.constant(weights));
+  };
+  const std::pair<std::string, Value (*)(Value)> rows[] = {
+      {"matmul+silu", [](Value x) { return x * logistic(x); }},
+      {"matmul+gelu", [](Value x) { return (x * 0.5) * (erf(x * 0.70710678118) + 1.0); }},
+      {"matmul+hard_silu", [](Value x) { return x * (minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0); }},
+      {"matmul+leaky_relu", [](Value x) { return select(compare(x, 0.0, Direction::GE), x, x * 0.25); }},
+  };
+  for (const auto& [name, activation] : rows) {
+    Graph graph;
+    graph.output("y", activation(product(graph)));
+    EXPECT_EQ(step_names(graph), Names{name});
+    expect_same_as_reference(graph);
+  }
+  // What someone else reads on the way has to be made.
+  Graph graph;
+  Value x = product(graph);
+  graph.output("y", x * logistic(x));
+  graph.output("x", x);
+  EXPECT_EQ(step_names(graph), (Names{"matmul", "loop"}));
+  expect_same_as_reference(graph);
+}
+
 // By what there is to do for each thread: FLOPs of a product, bytes of a matrix that one row is multiplied with, elements of a loop.
 TEST(cpu_select, threads_by_the_work) {
   const auto threads = [](int64_t rows, int64_t depth, int64_t columns) {

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
+
+#include "tutti/device/cpu/loops/composites.h"
 
 namespace tutti::cpu {
 
@@ -41,7 +45,7 @@ class Matcher {
   // One more node, if it can be part of the epilogue.
   bool step() {
     if (closed_) return false;
-    if (selection_.users(match_.result) == 2) return silu();
+    if (selection_.users(match_.result) > 1) return composite();
     int32_t user = selection_.single_user(match_.result);
     if (user < 0) return false;
     const Node& node = selection_.node(user);
@@ -99,16 +103,54 @@ class Matcher {
     return true;
   }
 
-  // x * logistic(x)
-  bool silu() {
+  // An activation of several nodes, which read the value more than once and come together in one.
+  bool composite() {
     if (match_.epilogue.activation != Activation::none) return false;
-    const auto readers = selection_.readers(match_.result);
-    const int32_t first = readers[0];
-    if (first < 0 || selection_.node(first).op != Op::logistic || !selection_.is_free(first)) return false;
-    const int32_t product = selection_.single_user(selection_.node(first).results[0]);
-    if (product < 0 || product != readers[1] || selection_.node(product).op != Op::multiply) return false;
-    match_.nodes.push_back(first);
-    return activation(product, Activation::silu, "+silu");
+    const std::vector<int32_t> nodes = until_they_meet();
+    if (nodes.empty()) return false;
+    std::vector<const Node*> pointers;
+    for (int32_t node : nodes) pointers.push_back(&selection_.node(node));
+    const Node& last = *pointers.back();
+    if (!(selection_.type(last.results[0]) == selection_.type(match_.result))) return false;
+    for (const FoundComposite& found : CompositeFinder(selection_.graph(), pointers, last.results).find(last)) {
+      if (found.inside.size() + 1 != nodes.size() || found.operands[0] != match_.result) continue;
+      auto [kind, name] = activation_of(found.composite);
+      if (kind == Activation::none) continue;
+      if (kind == Activation::leaky_relu) match_.epilogue.alpha = static_cast<float>(selection_.number(found.operands[1]).value());
+      match_.nodes.insert(match_.nodes.end(), nodes.begin(), nodes.end() - 1);
+      return activation(nodes.back(), kind, name);
+    }
+    return false;
+  }
+
+  static std::pair<Activation, std::string_view> activation_of(Composite composite) {
+    switch (composite) {
+      case Composite::silu: return {Activation::silu, "+silu"};
+      case Composite::gelu: return {Activation::gelu, "+gelu"};
+      case Composite::hard_silu: return {Activation::hard_swish, "+hard_silu"};
+      case Composite::leaky_relu: return {Activation::leaky_relu, "+leaky_relu"};
+      default: return {Activation::none, ""};
+    }
+  }
+
+  // The value's readers and what follows each of them alone, as far as the first node that all of them reach; none when they do not meet.
+  std::vector<int32_t> until_they_meet() const {
+    constexpr size_t most = 8;          // nodes on a path
+    std::map<int32_t, size_t> reached;  // from how many readers
+    std::set<int32_t> readers(selection_.readers(match_.result).begin(), selection_.readers(match_.result).end());
+    for (int32_t node : readers) {
+      if (node < 0 || !selection_.is_free(node)) return {};
+      for (size_t length = 0; node >= 0 && length < most; ++length) {
+        ++reached[node];
+        node = selection_.node(node).results.size() == 1 ? selection_.single_user(selection_.node(node).results[0]) : -1;
+      }
+    }
+    std::vector<int32_t> nodes;
+    for (const auto& [node, count] : reached) {
+      nodes.push_back(node);
+      if (count == readers.size()) return nodes;
+    }
+    return {};
   }
 
   const Selection& selection_;
