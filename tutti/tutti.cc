@@ -10,14 +10,30 @@ std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs, int64_t ba
   return BatchPredictor(model_, device, batch).predict(inputs);
 }
 
-void CompiledModel::operator()(std::span<const float> input, std::span<float> output) {
+void CompiledModel::check_single_floats() const {
   if (input_types().size() != 1 || output_types().size() != 1 || input_types()[0].dtype != DType::f32 ||
       output_types()[0].dtype != DType::f32)
     fail<InvalidArgument>("predict", "the model has {} inputs and {} outputs, or they are not float32; hint: call it with spans of bytes",
                           input_types().size(), output_types().size());
+}
+
+void CompiledModel::operator()(std::span<const float> input, std::span<float> output) {
+  check_single_floats();
   std::span<const std::byte> in[] = {std::as_bytes(input)};
   std::span<std::byte> out[] = {std::as_writable_bytes(output)};
   predictor_.run(in, out);
+}
+
+std::span<float> CompiledModel::input() {
+  check_single_floats();
+  auto bytes = predictor_.input(0);
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::span<const float> CompiledModel::output() {
+  check_single_floats();
+  auto bytes = predictor_.output(0);
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 }  // namespace tutti

@@ -2,7 +2,7 @@
 //
 //   auto model = tutti::load("my_model.h5");
 //   auto predict = tutti::compile(model, {.batch = 1});
-//   predict(input, output);                              // spans of float
+//   predict(input, output);                              // spans of float; no allocation, no lock
 //
 // Errors are exceptions derived from tutti::Error, each one line that says where, which rule, and the values. The library never prints.
 #pragma once
@@ -14,8 +14,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/tensor.h"
+#include "tutti/run/batch_predictor.h"
 #include "tutti/run/explain.h"
-#include "tutti/run/predictor.h"
 
 namespace tutti {
 
@@ -57,7 +57,13 @@ class CompiledModel {
     predictor_.run(inputs, outputs);
   }
 
+  // Without any copy: what is written into input() is computed by run() and read from output(). One float32 input, one float32 output.
+  std::span<float> input();
+  void run() { predictor_.run(); }
+  std::span<const float> output();
+
  private:
+  void check_single_floats() const;
   CompiledModel(Model model, Predictor predictor) : model_(std::move(model)), predictor_(std::move(predictor)) {}
   Model model_;
   Predictor predictor_;

@@ -9,7 +9,7 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format.h"
 #include "tutti/data/samples.h"
-#include "tutti/run/predictor.h"
+#include "tutti/run/batch_predictor.h"
 
 namespace tutti::cli {
 
@@ -138,18 +138,20 @@ class Prediction {
     if (batches.size() > 1 && batches.back()[0].shape()[0] == 0) batches.pop_back();
     if (samples == 0) fail<InvalidArgument>("predict", "--latency needs at least one sample; '{}' has none", settings_.input);
 
-    std::vector<std::vector<Tensor>> results;
+    std::vector<PreparedPrediction> prepared;
     double cold_start = 0;
     for (const auto& batch : batches) {
-      results.push_back(predictor_->predict(batch));
-      if (results.size() == 1) cold_start = seconds_since_start();
+      prepared.push_back(predictor_->prepare(batch));
+      prepared.back().run();
+      if (prepared.size() == 1) cold_start = seconds_since_start();
     }
-    Latency latency(repeat(batches, results));
+    Latency latency(repeat(prepared));
     if (!settings_.output.empty()) {
-      auto writer = open_output(settings_.output, output_specs(*model_, results[0]));
-      for (const auto& rows : results) {
-        check_same(output_specs(*model_, results[0]), output_specs(*model_, rows));
-        writer->write(rows);
+      const std::vector<ArraySpec> specs = output_specs(*model_, prepared[0].outputs());
+      auto writer = open_output(settings_.output, specs);
+      for (const PreparedPrediction& batch : prepared) {
+        check_same(specs, output_specs(*model_, batch.outputs()));
+        writer->write(batch.outputs());
       }
       writer->commit();
     }
@@ -157,25 +159,12 @@ class Prediction {
   }
 
   // Runs everything again and again as a program would that calls the library: compiled, data and results in place. Gives seconds.
-  std::vector<double> repeat(const std::vector<std::vector<Tensor>>& batches, std::vector<std::vector<Tensor>>& results) {
-    struct Call {
-      Predictor* predictor;
-      std::vector<std::span<const std::byte>> inputs;
-      std::vector<std::span<std::byte>> outputs;
-    };
-    std::vector<Call> calls;
-    for (size_t i = 0; i < batches.size(); ++i) {
-      std::vector<Shape> shapes;
-      for (const Tensor& tensor : batches[i]) shapes.push_back(tensor.shape());
-      Call& call = calls.emplace_back(Call{&predictor_->compiled(shapes), {}, {}});
-      for (const Tensor& tensor : batches[i]) call.inputs.push_back(tensor.bytes());
-      for (Tensor& tensor : results[i]) call.outputs.push_back(tensor.bytes());
-    }
+  std::vector<double> repeat(std::vector<PreparedPrediction>& prepared) {
     Progress progress(console_, "latency", settings_.repeat);
     std::vector<double> seconds(static_cast<size_t>(settings_.repeat));
     for (double& one : seconds) {
       Stopwatch watch;
-      for (const Call& call : calls) call.predictor->run(call.inputs, call.outputs);
+      for (PreparedPrediction& batch : prepared) batch.run();
       one = watch.seconds();
       progress.update(&one - seconds.data() + 1);
     }

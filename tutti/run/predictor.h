@@ -1,7 +1,6 @@
-// Predictions: one compiled program with its buffers kept, and on top of it any number of samples in batches.
+// Predictions for fixed shapes: one compiled program with its buffers kept.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +36,12 @@ class Predictor {
   // copied twice.
   void run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
 
+  // Without any copy, where the device computes in host memory (elsewhere these are empty): what is written into the program's own inputs
+  // is computed by run(); its outputs stay until the next one.
+  std::span<std::byte> input(size_t i) { return inputs_.at(i)->host(); }
+  std::span<const std::byte> output(size_t i) { return outputs_.at(i)->host(); }
+  void run() { program_->run(input_pointers_, output_pointers_); }
+
  private:
   struct Compiled {
     std::shared_ptr<Device> device;
@@ -50,32 +55,6 @@ class Predictor {
   std::unique_ptr<Program> program_;
   std::vector<std::unique_ptr<Buffer>> inputs_, outputs_;
   std::vector<Buffer*> input_pointers_, output_pointers_;
-};
-
-// Any number of samples: cuts them into batches, keeps a bounded number of compiled predictors, converts dtypes as Keras does.
-class BatchPredictor {
- public:
-  BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch, int threads = 0);
-
-  // One tensor an input in the model's order, first axis the samples; gives one tensor an output.
-  std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
-  const keras::Model& model() const { return *model_; }
-  int64_t batch() const { return batch_; }
-
-  // The program for inputs of these shapes, compiled if need be. There until as many others were asked for as are kept.
-  Predictor& compiled(const std::vector<Shape>& shapes);
-
- private:
-  std::shared_ptr<const keras::Model> model_;
-  std::string device_;
-  int64_t batch_;
-  int threads_;
-  struct Entry {
-    std::vector<Shape> shapes;
-    std::unique_ptr<Predictor> predictor;
-  };
-  std::list<Entry> cache_;  // most recently used first
-  std::shared_ptr<CompileCache> weights_;
 };
 
 }  // namespace tutti

@@ -1,0 +1,74 @@
+// Any number of samples, whatever the sizes of the batches.
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+#include "tutti/keras/load.h"
+#include "tutti/run/batch_predictor.h"
+
+namespace tutti {
+namespace {
+
+const std::string folder = TUTTI_TEST_DATA "/cli_models/";
+
+std::shared_ptr<const keras::Model> model(const std::string& name) {
+  return std::make_shared<const keras::Model>(keras::load(folder + name));
+}
+
+Tensor samples(const keras::Model& model, int64_t count) {
+  Ints extents = model.inputs()[0].shape;
+  extents[0] = count;
+  Tensor out(DType::f32, extents);
+  auto values = out.as<float>();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 37) % 19) / 19 - 0.5f;
+  return out;
+}
+
+TEST(batch_predictor, size_classes) {
+  std::vector<int64_t> classes;
+  for (int64_t count = 1; count <= 13; ++count) classes.push_back(size_class(count));
+  EXPECT_EQ(classes, (std::vector<int64_t>{1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 12, 12, 16}));
+  EXPECT_EQ(size_class(37), 48);
+  EXPECT_EQ(size_class(49), 64);
+}
+
+TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
+  BatchPredictor predictor(model("dense.keras"), "cpu", 64);
+  const Tensor all = samples(predictor.model(), 64);
+  const Tensor expected = predictor.predict({all})[0];
+  const int64_t row = expected.elements() / 64, input_row = all.elements() / 64;
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t count = 1; count <= 64; ++count) {
+      Tensor some(DType::f32, {count, input_row});
+      std::copy_n(all.as<float>().begin(), count * input_row, some.as<float>().begin());
+      const Tensor got = predictor.predict({some})[0];
+      ASSERT_EQ(got.shape()[0], count);
+      for (int64_t i = 0; i < count * row; ++i)
+        ASSERT_NEAR(got.as<float>()[static_cast<size_t>(i)], expected.as<float>()[static_cast<size_t>(i)], 1e-6) << count << " samples";
+    }
+    EXPECT_LE(predictor.compilations(), 16);
+  }
+}
+
+TEST(batch_predictor, the_first_sizes_get_programs_of_their_own) {
+  BatchPredictor predictor(model("dense.keras"), "cpu", 32);
+  for (int64_t count : {37, 37, 5, 37}) predictor.predict({samples(predictor.model(), count)});
+  EXPECT_EQ(predictor.compilations(), 2);  // 32 and 5: the rest of 37 and the batch of 5
+}
+
+TEST(batch_predictor, models_that_mix_samples_are_never_padded) {
+  BatchPredictor predictor(model("batch_mean.keras"), "cpu", 64), fresh(model("batch_mean.keras"), "reference", 64);
+  for (int64_t count : {1, 2, 3, 5, 7, 9, 11, 13}) {
+    const Tensor x = samples(predictor.model(), count), got = predictor.predict({x})[0], expected = fresh.predict({x})[0];
+    ASSERT_EQ(got.shape(), expected.shape());
+    for (size_t i = 0; i < got.as<float>().size(); ++i) ASSERT_NEAR(got.as<float>()[i], expected.as<float>()[i], 1e-6);
+  }
+  EXPECT_EQ(predictor.compilations(), 8);
+}
+
+TEST(batch_predictor, no_samples_give_empty_outputs) {
+  BatchPredictor predictor(model("dense.keras"), "cpu", 8);
+  EXPECT_EQ(predictor.predict({samples(predictor.model(), 0)})[0].shape()[0], 0);
+}
+
+}  // namespace
+}  // namespace tutti

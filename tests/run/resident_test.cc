@@ -1,0 +1,151 @@
+// After the first call a prediction on one thread allocates nothing, locks nothing and calls the kernel for nothing; inputs and outputs can
+// be the program's own.
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "tests/device/run_graph.h"
+#include "tests/graph/random_graph.h"
+#include "tests/run/count_calls.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+const std::string spots = TUTTI_TEST_DATA "/docs_demo/spots.keras";
+
+// A compiled model with inputs that do not change and room for the outputs.
+class Resident {
+ public:
+  explicit Resident(const std::string& file) : predict_(compile(load(file), {.batch = 2, .input_shapes = shapes(file), .threads = 1})) {
+    for (const Type& type : predict_.input_types()) {
+      inputs_.emplace_back(type);
+      std::fill(inputs_.back().bytes().begin(), inputs_.back().bytes().end(), std::byte{0});
+    }
+    for (const Type& type : predict_.output_types()) outputs_.emplace_back(type);
+    for (Tensor& tensor : inputs_) from_.push_back(tensor.bytes());
+    for (Tensor& tensor : outputs_) to_.push_back(tensor.bytes());
+  }
+  void operator()() { predict_(from_, to_); }
+
+ private:
+  // Open extents get 12, the batch 2.
+  static std::vector<Shape> shapes(const std::string& file) {
+    std::vector<Shape> out;
+    const Model model = load(file);
+    for (const auto& input : model.inputs()) {
+      Ints extents;
+      for (int64_t extent : input.shape) extents.push_back(extent >= 0 ? extent : extents.empty() ? 2 : 12);
+      out.emplace_back(extents);
+    }
+    return out;
+  }
+  CompiledModel predict_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<std::span<const std::byte>> from_;
+  std::vector<std::span<std::byte>> to_;
+};
+
+std::vector<std::string> models() {
+  std::vector<std::string> files{spots};
+  for (const char* family : {"forecasting", "transformers", "pooling", "normalization", "reshaping"})
+    for (const auto& folder : std::filesystem::directory_iterator(std::string(TUTTI_TEST_DATA "/keras_cases/") + family))
+      if (const std::string file = folder.path() / "model.keras"; std::filesystem::exists(file) && load(file).problems().empty())
+        files.push_back(file);
+  return files;
+}
+
+TEST(resident, counting_counts) {
+  if (!calls_are_counted) GTEST_SKIP() << "sanitizers have an allocator of their own";
+  Calls before = count_calls();
+  std::mutex mutex;
+  { std::lock_guard lock(mutex); }
+  auto memory = std::make_unique<std::string>(100, 'x');
+  EXPECT_GE(count_calls().allocations, before.allocations + 2);
+  EXPECT_EQ(count_calls().locks, before.locks + 1);
+}
+
+TEST(resident, predictions_allocate_and_lock_nothing) {
+  if (!calls_are_counted) GTEST_SKIP() << "sanitizers have an allocator of their own";
+  for (const std::string& file : models()) {
+    SCOPED_TRACE(file);
+    Resident predict(file);
+    predict();
+    Calls before = count_calls();
+    predict();
+    Calls after = count_calls();
+    EXPECT_EQ(after.allocations, before.allocations);
+    EXPECT_EQ(after.locks, before.locks);
+  }
+}
+
+TEST(resident, states_and_loops_allocate_nothing_on_any_device) {
+  if (!calls_are_counted) GTEST_SKIP() << "sanitizers have an allocator of their own";
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {1, 8, 8, 3}});
+  Value kernel = graph.parameter(Graph::Role::weight, "k", {DType::f32, {3, 3, 3, 4}}, RandomGraph::ramp({3, 3, 3, 4}));
+  Value state = graph.parameter(Graph::Role::state, "s", {DType::f32, {4}}, RandomGraph::ramp({4}));
+  Value y = maximum(convolution(x, kernel, {{1, 1}, {1, 1}, {1, 1}}), 0.0);
+  y = reduce_window(pad(y, 0, {0, 1, 1, 0}, {0, 0, 0, 0}), "max", {{1, 2, 2, 1}, {1, 2, 2, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}});
+  Value features = reduce(transpose(y, {0, 3, 1, 2}), "add", {2, 3});
+  auto steps = scan({features}, {}, {state}, 4, false, [](Graph&, auto carries, auto, auto whole) {
+    return ScanStep{{tanh(carries[0] * broadcast_to(whole[0], {1, 4}))}, {carries[0]}};
+  });
+  graph.output("y", dot_general(steps.carries[0], reshape(concatenate({features, features}, 0), {2, 4}), {{}, {}, {1}, {1}}));
+  graph.update(state, slice(reshape(steps.stacked[0], {16}), {0}, {4}));
+  for (const char* device : {"reference", "cpu"}) {
+    Runner runner(graph, device);
+    runner({RandomGraph::ramp({1, 8, 8, 3})});
+    Calls before = count_calls();
+    runner.run();
+    EXPECT_EQ(count_calls(), before) << device;
+  }
+}
+
+// In strict mode the kernel ends a process that calls it for anything but read, write and exit.
+bool survives_strict_mode(const std::function<void()>& work) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) syscall(SYS_exit, 2);
+    work();
+    syscall(SYS_exit, 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(resident, predictions_call_the_kernel_for_nothing) {
+  if (!calls_are_counted) GTEST_SKIP() << "sanitizers call the kernel themselves";
+  if (!survives_strict_mode([] {})) GTEST_SKIP() << "seccomp is not to be had here";
+  EXPECT_FALSE(survives_strict_mode([] { getppid(); }));
+  for (const std::string& file : models()) {
+    Resident predict(file);
+    predict();
+    EXPECT_TRUE(survives_strict_mode([&] {
+      for (int i = 0; i < 3; ++i) predict();
+    })) << file;
+  }
+}
+
+TEST(resident, the_programs_own_buffers_need_no_copy) {
+  CompiledModel predict = compile(load(spots));
+  std::vector<float> image(predict.input().size()), expected(predict.output().size());
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i % 7) / 7;
+  predict(image, expected);
+  std::fill(predict.input().begin(), predict.input().end(), 0.0f);
+  predict.run();
+  EXPECT_NE(std::vector<float>(predict.output().begin(), predict.output().end()), expected);
+  std::copy(image.begin(), image.end(), predict.input().begin());
+  predict.run();
+  EXPECT_EQ(std::vector<float>(predict.output().begin(), predict.output().end()), expected);
+}
+
+}  // namespace
+}  // namespace tutti
