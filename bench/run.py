@@ -1,4 +1,7 @@
-"""Runs the benchmarks: run.py [NAME...]. Each cases/NAME.py has setup(folder) and run(folder, build), which yields rows of a table."""
+"""Runs the benchmarks: run.py [NAME [PART...]]. Each cases/NAME.py has setup(folder, parts) and run(folder, build, parts), which yields the rows of a table.
+
+Parts are words that pick some of a benchmark's rows, as each defines; none: all of them.
+"""
 
 import importlib.util
 import pathlib
@@ -11,7 +14,9 @@ BUILD = HERE.parent / "build"
 
 def main():
     cases = {path.stem: path for path in sorted((HERE / "cases").glob("*.py"))}
-    for name in sys.argv[1:] or cases:
+    sys.path.insert(0, str(HERE))
+    names, parts = sys.argv[1:2] or list(cases), sys.argv[2:]
+    for name in names:
         if name not in cases:
             sys.exit(f"bench: unknown case '{name}'; there are {', '.join(cases)}")
         spec = importlib.util.spec_from_file_location(name, cases[name])
@@ -20,8 +25,8 @@ def main():
         folder = BUILD / "bench_data" / name
         folder.mkdir(parents=True, exist_ok=True)
         print(f"## {name}: {case.__doc__.strip()}\n\n{machine()}\n")
-        case.setup(folder)
-        table(list(case.run(folder, BUILD)))
+        case.setup(folder, parts)
+        table(list(case.run(folder, BUILD, parts)))
 
 
 def machine():

@@ -1,10 +1,15 @@
-"""Formatting, clang-tidy and our own rules: lint.py [--all]. clang-tidy is slow, so by default it only looks at files that differ from main."""
+"""Formatting, clang-tidy, headers that compile alone, and our own rules: lint.py [--all].
+
+What compiles is slow, so by default it only looks at files that differ from main.
+"""
 
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -22,7 +27,7 @@ FORBIDDEN = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="clang-tidy on every source")
+    parser.add_argument("--all", action="store_true", help="clang-tidy and the compiler on every source")
     args = parser.parse_args()
     os.chdir(ROOT)
     tracked = git("ls-files", "--cached", "--others", "--exclude-standard")
@@ -33,6 +38,7 @@ def main():
     print("\n".join(problems), end="\n" if problems else "")
     failed = bool(problems)
     failed |= subprocess.run(["clang-format", "--dry-run", "-Werror", *sources]).returncode != 0
+    failed |= not alone([name for name in sources if name in changed and name.startswith("tutti/") and name.endswith(".h")])
     failed |= not tidy([name for name in sources if name in changed and name.endswith(".cc")])
     sys.exit(1 if failed else 0)
 
@@ -65,9 +71,28 @@ def own_rules(name):
                 yield f"{name}:{number}: {why}: {line.strip()}"
 
 
+def alone(headers):
+    """Sources are built with precompiled headers, which hide a missing #include. A header without #pragma once is included several times, not alone."""
+    headers = [name for name in headers if "#pragma once" in pathlib.Path(name).read_text()]
+    commands = json.loads(pathlib.Path("build-dev/compile_commands.json").read_text())
+    words = shlex.split(next(c["command"] for c in commands if "/tutti/base/" in c["file"]))
+    words = words[: words.index("-o")]
+
+    def check(name):
+        return subprocess.run([*words, "-fsyntax-only", "-x", "c++", "-"], input=f'#include "{name}"\n', capture_output=True, text=True)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(check, headers))
+    for name, result in zip(headers, results):
+        if result.returncode:
+            print(f"{name} does not compile alone:\n{result.stderr}")
+    print(f"lint: {len(headers)} headers compiled alone")
+    return all(result.returncode == 0 for result in results)
+
+
 def tidy(sources):
     def check(name):
-        return subprocess.run(["clang-tidy", "--quiet", "-p", "build", "--extra-arg=-Wno-unknown-warning-option", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return subprocess.run(["clang-tidy", "--quiet", "-p", "build-dev", "--extra-arg=-Wno-unknown-warning-option", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(check, sources))

@@ -12,7 +12,7 @@ LAYERS, UNITS, REPEATS = 25, 1000, 15
 WEIGHT_BYTES = LAYERS * (UNITS * UNITS + UNITS) * 4
 
 
-def setup(folder):
+def setup(folder, _):
     if (folder / "large.h5").exists():
         return
     import keras
@@ -22,7 +22,7 @@ def setup(folder):
     model.save(folder / "large.h5")
 
 
-def run(folder, build):
+def run(folder, build, _):
     import keras
 
     for name in ("large.keras", "large.h5"):
