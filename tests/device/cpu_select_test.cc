@@ -10,7 +10,7 @@ namespace {
 
 std::vector<std::string> step_names(const Graph& graph) {
   std::vector<std::string> names;
-  for (const Step& step : select_steps(graph, 1)) names.push_back(step.name);
+  for (const Step& step : select_steps(graph)) names.push_back(step.name);
   return names;
 }
 
@@ -100,7 +100,7 @@ TEST(cpu_select, a_value_with_readers_in_two_loops_is_made_once) {
   graph.output("a", shared + 1.0);
   graph.output("b", tanh(shared));
   EXPECT_EQ(step_names(graph), (Names{"loop", "loop", "loop"}));
-  EXPECT_EQ(select_steps(graph, 1)[0].results, std::vector<ValueId>{shared.id()});
+  EXPECT_EQ(select_steps(graph)[0].results, std::vector<ValueId>{shared.id()});
   expect_same_as_reference(graph);
 }
 
@@ -124,7 +124,7 @@ TEST(cpu_select, a_loop_gives_what_others_read_after_it) {
   graph.output("out", logistic(gate(3)) * tanh(next));
   graph.output("memory", next);
   EXPECT_EQ(step_names(graph), Names{"loop"});
-  EXPECT_FALSE(select_steps(graph, 1)[0].in_place);
+  EXPECT_FALSE(select_steps(graph)[0].in_place);
   expect_same_as_reference(graph);
 }
 
@@ -154,7 +154,7 @@ TEST(cpu_select, softmax_is_one_step_unless_others_read_what_is_on_its_way) {
   graph.output("powers", powers);
   EXPECT_EQ(step_names(graph), (Names{"reduce", "loop", "reduce", "loop"}));
   std::vector<Refusal> refusals;
-  select_steps(graph, 1, &refusals);
+  select_steps(graph, {.refusals = &refusals});
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0].reason, "something else reads what exponential gives on the way");
   expect_same_as_reference(graph);
@@ -165,7 +165,7 @@ TEST(cpu_select, a_transposed_square_operand_is_not_overwritten) {
   Value x = exponential(graph.input("x", {DType::f32, {64, 64}}));
   Value turned = broadcast_in_dim(x, {64, 64}, {1, 0});
   graph.output("y", x - turned);
-  for (const Step& step : select_steps(graph, 1)) EXPECT_EQ(step.in_place, step.results[0] == x.id());
+  for (const Step& step : select_steps(graph)) EXPECT_EQ(step.in_place, step.results[0] == x.id());
   expect_same_as_reference(graph);
 }
 

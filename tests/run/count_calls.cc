@@ -10,9 +10,14 @@
 
 namespace tutti {
 namespace {
-std::atomic<int64_t> allocations = 0, locks = 0;
+std::atomic<int64_t> allocations = 0, locks = 0, asked = 0;
+
+[[maybe_unused]] void count(size_t bytes) {
+  ++allocations;
+  asked += static_cast<int64_t>(bytes);
 }
-Calls count_calls() { return {allocations, locks}; }
+}  // namespace
+Calls count_calls() { return {allocations, locks, asked}; }
 }  // namespace tutti
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -27,19 +32,19 @@ void* __libc_memalign(size_t, size_t);
 void __libc_free(void*);
 
 void* malloc(size_t bytes) {
-  ++tutti::allocations;
+  tutti::count(bytes);
   return __libc_malloc(bytes);
 }
 void* calloc(size_t count, size_t bytes) {
-  ++tutti::allocations;
+  tutti::count(count * bytes);
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* old, size_t bytes) {
-  ++tutti::allocations;
+  tutti::count(bytes);
   return __libc_realloc(old, bytes);
 }
 void* memalign(size_t alignment, size_t bytes) {
-  ++tutti::allocations;
+  tutti::count(bytes);
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }

@@ -6,7 +6,7 @@
 namespace tutti {
 
 struct Calls {
-  int64_t allocations = 0, locks = 0;
+  int64_t allocations = 0, locks = 0, bytes = 0;  // bytes asked for
   bool operator==(const Calls&) const = default;
 };
 

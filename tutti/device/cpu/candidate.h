@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tutti/device/cpu/gemm/pack_memo.h"
 #include "tutti/device/report.h"
 
 namespace tutti::cpu {
@@ -18,14 +19,21 @@ struct Work {
   int64_t bytes = 0;     // read and written
 };
 
+struct SelectOptions {
+  int threads = 1;
+  std::vector<Refusal>* refusals = nullptr;  // where to put the reasons why candidates did not take a node, if anyone wants them
+  PackMemo* packs = nullptr;                 // of the model, where it may have more programs
+};
+
 // What a candidate may ask about the graph while steps are chosen.
 class Selection {
  public:
-  // `refusals`: where to put the reasons why candidates did not take a node, if anyone wants them.
-  Selection(const Graph& graph, int threads, std::vector<Refusal>* refusals = nullptr);
+  Selection(const Graph& graph, const SelectOptions& options);
 
   const Graph& graph() const { return graph_; }
-  std::vector<Refusal>* refusals() const { return refusals_; }
+  const SelectOptions& options() const { return options_; }
+  // Packs these weights, or has them from another program.
+  Packer packer(const Tensor& weights) const { return options_.packs != nullptr ? options_.packs->packer(weights) : Packer(pack_anew); }
   // Remembers why a candidate does not take a node, or not well.
   void refuse(int32_t node, std::string_view candidate, std::string reason) const;
   // That a kernel should use: so many that each has a few times more to do than waking it costs.
@@ -50,8 +58,7 @@ class Selection {
 
  private:
   const Graph& graph_;
-  int threads_;
-  std::vector<Refusal>* refusals_;
+  SelectOptions options_;
   std::vector<bool> taken_;                    // per node
   std::vector<std::vector<int32_t>> readers_;  // per value
 };
@@ -66,6 +73,6 @@ struct Candidate {
 std::span<const Candidate> candidates();
 
 // Steps for every node but leaves and views, in the order they run. Refusals inside of the bodies of scans are among them.
-std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals = nullptr);
+std::vector<Step> select_steps(const Graph& graph, const SelectOptions& options = {});
 
 }  // namespace tutti::cpu

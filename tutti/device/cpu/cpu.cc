@@ -12,14 +12,15 @@ namespace tutti {
 
 namespace {
 
-// Folded weights are the same for every batch size.
+// Folded and packed weights are the same for every batch size.
 struct CpuCache : CompileCache {
   std::mutex mutex;
   FoldMemo folded;
+  cpu::PackMemo packs;
 };
 
 std::vector<Tensor> evaluate(const Graph& graph) {
-  HostProgram program(graph, cpu::select_steps(graph, 1), "cpu");
+  HostProgram program(graph, cpu::select_steps(graph), "cpu");
   std::vector<HostBuffer> buffers(program.output_types().begin(), program.output_types().end());
   std::vector<Buffer*> outputs;
   for (auto& buffer : buffers) outputs.push_back(&buffer);
@@ -45,7 +46,7 @@ class CpuDevice : public HostDevice {
     Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded), options);
     const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
     std::vector<Refusal> refusals;
-    std::vector<Step> steps = cpu::select_steps(simple, threads, report != nullptr ? &refusals : nullptr);
+    std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
     if (report != nullptr) describe_steps(simple, steps, *report, refusals);
     return std::make_unique<HostProgram>(simple, std::move(steps), "cpu");
   }

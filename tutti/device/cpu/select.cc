@@ -17,7 +17,9 @@ std::optional<Step> scan(const Selection& selection, int32_t index, std::string&
   const Node& node = selection.node(index);
   if (node.op != Op::scan) return {};
   Step step = step_of(selection.graph(), index, "scan");
-  std::vector<Step> body = select_steps(*node.body, 1, selection.refusals());
+  SelectOptions options = selection.options();
+  options.threads = 1;
+  std::vector<Step> body = select_steps(*node.body, options);
   step.launches = scan_launches(node, body);
   step.kernel = make_scan(node, std::move(body));
   return step;
@@ -66,8 +68,8 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
 
 std::span<const Candidate> candidates() { return list; }
 
-Selection::Selection(const Graph& graph, int threads, std::vector<Refusal>* refusals)
-    : graph_(graph), threads_(threads), refusals_(refusals), taken_(graph.nodes().size()), readers_(graph.value_count()) {
+Selection::Selection(const Graph& graph, const SelectOptions& options)
+    : graph_(graph), options_(options), taken_(graph.nodes().size()), readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].operands) readers_[at(id)].push_back(static_cast<int32_t>(n));
   for (const auto& output : graph.outputs()) readers_[at(output.value)].push_back(-1);
@@ -79,7 +81,7 @@ int Selection::threads(const Work& work) const {
   constexpr double flops = 60, elements = 8, bytes = 50, worth_a_thread = 10'000;
   const double time = std::max(static_cast<double>(work.flops) / flops + static_cast<double>(work.elements) / elements,
                                static_cast<double>(work.bytes) / bytes);
-  return static_cast<int>(std::clamp(time / worth_a_thread, 1.0, static_cast<double>(threads_)));
+  return static_cast<int>(std::clamp(time / worth_a_thread, 1.0, static_cast<double>(options_.threads)));
 }
 
 int32_t Selection::single_user(ValueId id) const {
@@ -101,15 +103,15 @@ std::optional<Tensor> Selection::known(ValueId id) const {
 std::optional<double> Selection::number(ValueId id) const { return splat(graph_, id); }
 
 void Selection::refuse(int32_t index, std::string_view candidate, std::string reason) const {
-  if (refusals_ != nullptr) refusals_->push_back({&graph_, index, candidate, std::move(reason)});
+  if (options_.refusals != nullptr) options_.refusals->push_back({&graph_, index, candidate, std::move(reason)});
 }
 
 void Selection::take(const Step& step) {
   for (int32_t node : step.nodes) taken_[static_cast<size_t>(node)] = true;
 }
 
-std::vector<Step> select_steps(const Graph& graph, int threads, std::vector<Refusal>* refusals) {
-  Selection selection(graph, threads, refusals);
+std::vector<Step> select_steps(const Graph& graph, const SelectOptions& options) {
+  Selection selection(graph, options);
   std::vector<Step> steps;
   for (const Candidate& candidate : candidates())
     for (size_t n = 0; n < graph.nodes().size(); ++n) {

@@ -88,7 +88,7 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
     };
     return step;
   }
-  Convolution run(shape, weights->as<float>().data());
+  Convolution run(shape, weights->as<float>().data(), selection.packer(*weights));
   step.kernel.workspace = skip + run.workspace(threads) * static_cast<int64_t>(sizeof(float));
   step.kernel.run = [run, weights = *weights, epilogue, input, skip, threads](const Pointers& p) {  // weights: kept alive
     run.run(input(p), epilogue(p), floats(p.results[0]), floats(p.workspace + skip), threads);

@@ -51,7 +51,9 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   Step step = step_with_epilogue("matmul", index, node.operands[0], match);
   step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
                                     .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
-  PackedMatrix packed({weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride});
+  const Matrix matrix{weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride};
+  const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
+  const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
   step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
     matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads);
   };

@@ -25,18 +25,21 @@ bool all_finite(const float* x, int64_t count) {
 
 }  // namespace
 
-Convolution::Convolution(const ConvolutionShape& shape, const float* weights)
+Convolution::Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer)
     : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
   const auto& [kd, kh, kw] = shape_.kernel;
   const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
   if (Winograd::handles(shape) && all_finite(weights, kd * kh * kw * channels * shape_.filters)) {
-    winograd_.emplace(shape, weights);
+    winograd_.emplace(shape, weights, packer);
     return;
   }
   const LeftRows left = output_[0] * output_[1] * output_[2] > 1 ? LeftRows::several : LeftRows::any;
-  for (int64_t group = 0; group < shape_.groups; ++group) {
-    weights_.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1}, left);
-  }
+  weights_ = packer(fmt::format("convolution in {} groups, {}", shape_.groups, left == LeftRows::any ? "any rows" : "several rows"), [&] {
+    Packs packs;
+    for (int64_t group = 0; group < shape_.groups; ++group)
+      packs.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1}, left);
+    return packs;
+  });
   plain_ = !padded_ && shape_.groups == 1 && shape_.kernel == Extents{1, 1, 1} && shape_.strides == Extents{1, 1, 1};
   if (plain_ || shape_.output_pixels() == 0) return;
 

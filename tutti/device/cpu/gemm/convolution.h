@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tutti/device/cpu/gemm/convolution_shape.h"
-#include "tutti/device/cpu/gemm/packed_matrix.h"
+#include "tutti/device/cpu/gemm/pack_memo.h"
 #include "tutti/device/cpu/gemm/winograd.h"
 
 namespace tutti::cpu {
@@ -16,7 +16,7 @@ namespace tutti::cpu {
 class Convolution {
  public:
   // weights: [kernel..., channels / groups, filters]; they must outlive this.
-  Convolution(const ConvolutionShape& shape, const float* weights);
+  Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer = pack_anew);
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
@@ -34,7 +34,7 @@ class Convolution {
   bool plain_ = false;  // 1x1, stride 1: a product of matrices
   bool padded_ = false;
   int64_t rows_per_band_ = 0, band_rows_ = 0, band_width_ = 0, band_size_ = 0;  // output rows; input rows, pixels, floats
-  std::vector<PackedMatrix> weights_;                                           // [group]
+  Packs weights_;                                                               // [group]
   std::vector<int32_t> pixels_, taps_;
   int64_t depth_ = 0;  // floats of a tap
 };

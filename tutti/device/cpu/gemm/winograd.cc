@@ -47,7 +47,7 @@ bool Winograd::handles(const ConvolutionShape& shape) {
          output[1] >= 4 && output[2] >= 4;
 }
 
-Winograd::Winograd(const ConvolutionShape& shape, const float* weights)
+Winograd::Winograd(const ConvolutionShape& shape, const float* weights, const Packer& packer)
     : shape_(shape),
       output_(shape.output()),
       weights_(weights),
@@ -59,13 +59,17 @@ Winograd::Winograd(const ConvolutionShape& shape, const float* weights)
   const int64_t blocks = std::max<int64_t>(1, (tiles_ + kTilesAtOnce - 1) / kTilesAtOnce);
   block_ = (tiles_ + blocks - 1) / blocks;
 
-  const int64_t filters = shape_.filters, pairs = shape_.channels * filters;
-  for (int64_t i = 0; i < kPlanes; ++i) planes_.emplace_back(shape_.channels, filters, LeftRows::several);
-  std::vector<float> rows(static_cast<size_t>(kPlanes * filters));
-  for (int64_t channel = 0; channel < shape_.channels; ++channel) {
-    transform_weights(weights + channel * filters, pairs, filters, rows.data());
-    for (int64_t i = 0; i < kPlanes; ++i) planes_[static_cast<size_t>(i)].set_row(channel, rows.data() + i * filters);
-  }
+  planes_ = packer("winograd", [&] {
+    const int64_t filters = shape_.filters, pairs = shape_.channels * filters;
+    Packs planes;
+    for (int64_t i = 0; i < kPlanes; ++i) planes.emplace_back(shape_.channels, filters, LeftRows::several);
+    std::vector<float> rows(static_cast<size_t>(kPlanes * filters));
+    for (int64_t channel = 0; channel < shape_.channels; ++channel) {
+      transform_weights(weights + channel * filters, pairs, filters, rows.data());
+      for (int64_t i = 0; i < kPlanes; ++i) planes[static_cast<size_t>(i)].set_row(channel, rows.data() + i * filters);
+    }
+    return planes;
+  });
 }
 
 int64_t Winograd::workspace(int threads) const { return std::max(1, threads) * block_ * kPlanes * (shape_.channels + shape_.filters); }

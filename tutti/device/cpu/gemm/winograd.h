@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tutti/device/cpu/gemm/convolution_shape.h"
-#include "tutti/device/cpu/gemm/packed_matrix.h"
+#include "tutti/device/cpu/gemm/pack_memo.h"
 #include "tutti/device/cpu/gemm/winograd_kernel.h"
 
 namespace tutti::cpu {
@@ -19,7 +19,7 @@ class Winograd {
   static bool handles(const ConvolutionShape& shape);
 
   // weights: [3, 3, channels, filters], finite; they must outlive this.
-  Winograd(const ConvolutionShape& shape, const float* weights);
+  Winograd(const ConvolutionShape& shape, const float* weights, const Packer& packer = pack_anew);
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
@@ -45,8 +45,8 @@ class Winograd {
   Extents output_;
   int64_t tiles_down_, tiles_across_, tiles_, block_;  // in an image; in all, in a block
   const float* weights_;
-  std::vector<PackedMatrix> planes_;  // [16], each [channels, filters]
-  std::vector<float> zeros_;          // [channels]: a pixel outside the image
+  Packs planes_;              // [16], each [channels, filters]
+  std::vector<float> zeros_;  // [channels]: a pixel outside the image
   const WinogradKernels* kernels_;
 };
 
