@@ -69,7 +69,7 @@ TEST(cpu_select, threads_by_the_work) {
     Graph graph;
     Value weights = graph.constant(Tensor(DType::f32, {depth, columns}));
     graph.output("y", matmul(graph.input("x", {DType::f32, {rows, depth}}), weights));
-    return select_steps(graph, 4).at(0).threads;
+    return select_steps(graph, {.threads = 4}).at(0).threads;
   };
   EXPECT_EQ(threads(1, 64, 64), 1);
   EXPECT_EQ(threads(16, 128, 128), 1);
@@ -79,8 +79,8 @@ TEST(cpu_select, threads_by_the_work) {
   for (int64_t elements : {1'000, 10'000'000}) {
     Graph graph;
     graph.output("y", tanh(graph.input("x", {DType::f32, {elements}})));
-    EXPECT_EQ(select_steps(graph, 4).at(0).threads, elements == 1'000 ? 1 : 4);
-    EXPECT_EQ(select_steps(graph, 1).at(0).threads, 1);
+    EXPECT_EQ(select_steps(graph, {.threads = 4}).at(0).threads, elements == 1'000 ? 1 : 4);
+    EXPECT_EQ(select_steps(graph, {.threads = 1}).at(0).threads, 1);
   }
 }
 

@@ -43,7 +43,7 @@ TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
       const Tensor got = predictor.predict({some})[0];
       ASSERT_EQ(got.shape()[0], count);
       for (int64_t i = 0; i < count * row; ++i)
-        ASSERT_NEAR(got.as<float>()[static_cast<size_t>(i)], expected.as<float>()[static_cast<size_t>(i)], 1e-6) << count << " samples";
+        ASSERT_EQ(got.as<float>()[static_cast<size_t>(i)], expected.as<float>()[static_cast<size_t>(i)]) << count << " samples";
     }
     EXPECT_LE(predictor.compilations(), 16);
   }
