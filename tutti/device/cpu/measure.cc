@@ -61,7 +61,7 @@ HWY_AFTER_NAMESPACE();
 #include <cstdlib>
 #include <numeric>
 
-#include "tutti/device/cpu/gemm/team.h"
+#include "tutti/device/cpu/team.h"
 #include "tutti/device/cpu/measure.h"
 #include "tutti/device/host.h"
 

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/gemm/matmul.h"
-#include "tutti/device/cpu/gemm/team.h"
+#include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/gemm/aligned.h"
 #include "tutti/device/cpu/gemm/depthwise_kernel.h"
-#include "tutti/device/cpu/gemm/team.h"
+#include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
 std::vector<DepthwiseConvolution::Band> DepthwiseConvolution::bands(const ConvolutionShape& shape, size_t axis) {

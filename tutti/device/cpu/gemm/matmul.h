@@ -1,5 +1,5 @@
 // Products of matrices: C = epilogue(A B), rows of A and C contiguous, B packed. One row (a dense layer on one sample) up to thousands.
-// Nothing is allocated; threads == 1 stays on the calling thread and calls nothing of OpenMP.
+// Nothing is allocated; threads == 1 stays on the calling thread.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/gemm/matmul.h"
-#include "tutti/device/cpu/gemm/team.h"
+#include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
 namespace {

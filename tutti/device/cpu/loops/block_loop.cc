@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tutti/device/cpu/team.h"
+
 namespace tutti::cpu {
 
 namespace {
@@ -13,10 +15,9 @@ constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at 
 void BlockLoop::operator()(const Pointers& p) const {
   const int64_t blocks = space.blocks();
   if (blocks == 0) return;
-  const auto team = static_cast<int>(std::min<int64_t>(threads, blocks));
-  if (team == 1) return run(p, p.workspace, 0, blocks);
-#pragma omp parallel for schedule(static) num_threads(team)
-  for (int t = 0; t < team; ++t) run(p, p.workspace + t * thread_bytes, blocks * t / team, blocks * (t + 1) / team);
+  team(static_cast<int>(std::min<int64_t>(threads, blocks)), [&](int64_t member, int64_t members) {
+    run(p, p.workspace + member * thread_bytes, blocks * member / members, blocks * (member + 1) / members);
+  });
 }
 
 void BlockLoop::run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {

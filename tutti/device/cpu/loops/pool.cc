@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 //
 #include "tutti/device/cpu/loops/reduce_inl.h"
+#include "tutti/device/cpu/team.h"
 
 #ifndef TUTTI_DEVICE_CPU_LOOPS_POOL
 #define TUTTI_DEVICE_CPU_LOOPS_POOL
@@ -116,10 +117,8 @@ struct Pool {
 
   void operator()(const Pointers& p) const {
     const int64_t lines = batch * count(0) * count(1);
-    const auto team = static_cast<int>(std::min(threads, lines));
-    if (team <= 1) return run(p, 0, lines);
-#pragma omp parallel for schedule(static) num_threads(team)
-    for (int t = 0; t < team; ++t) run(p, lines * t / team, lines * (t + 1) / team);
+    team(static_cast<int>(std::min(threads, lines)),
+         [&](int64_t member, int64_t members) { run(p, lines * member / members, lines * (member + 1) / members); });
   }
 
   int64_t count(size_t axis) const { return static_cast<int64_t>(axes[axis].places.size()); }

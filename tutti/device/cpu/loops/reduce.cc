@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 //
 #include "tutti/device/cpu/loops/reduce_inl.h"
+#include "tutti/device/cpu/team.h"
 #include "tutti/device/plan.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -98,7 +99,7 @@ HWY_EXPORT(columns_of_kind);
 namespace {
 
 // begin ... end of `member` among `members` that share `count` things in pieces of `grain`.
-std::pair<int64_t, int64_t> share(int64_t count, int64_t grain, int member, int members) {
+std::pair<int64_t, int64_t> share(int64_t count, int64_t grain, int64_t member, int64_t members) {
   int64_t pieces = (count + grain - 1) / grain;
   return {std::min(count, pieces * member / members * grain), std::min(count, pieces * (member + 1) / members * grain)};
 }
@@ -109,10 +110,10 @@ void reduce_rows(Reduce kind, const float* x, int64_t rows, int64_t length, floa
   const auto some = [=](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(rows_of_kind)(kind, x + begin * length, static_cast<size_t>(end - begin), static_cast<size_t>(length), to + begin);
   };
-  const auto team = static_cast<int>(std::min<int64_t>(threads, rows));
-  if (team <= 1) return some(0, rows);
-#pragma omp parallel for schedule(static) num_threads(team)
-  for (int t = 0; t < team; ++t) some(share(rows, 1, t, team).first, share(rows, 1, t, team).second);
+  team(static_cast<int>(std::min<int64_t>(threads, rows)), [&](int64_t member, int64_t members) {
+    const auto [begin, end] = share(rows, 1, member, members);
+    some(begin, end);
+  });
 }
 
 void reduce_columns(Reduce kind, const float* x, int64_t outer, int64_t length, int64_t columns, float* to, int threads) {
@@ -124,15 +125,14 @@ void reduce_columns(Reduce kind, const float* x, int64_t outer, int64_t length, 
   if (threads <= 1) return some(0, outer, 0, columns);
   // Whole planes, or else groups of columns.
   const bool planes = outer >= threads;
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (int t = 0; t < threads; ++t) {
-    const auto [begin, end] = planes ? share(outer, 1, t, threads) : share(columns, 64, t, threads);
+  team(threads, [&](int64_t member, int64_t members) {
+    const auto [begin, end] = planes ? share(outer, 1, member, members) : share(columns, 64, member, members);
     if (planes) {
       some(begin, end, 0, columns);
     } else {
       some(0, outer, begin, end);
     }
-  }
+  });
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 //
 #include "tutti/device/cpu/loops/reduce_inl.h"
+#include "tutti/device/cpu/team.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
@@ -112,10 +113,8 @@ namespace {
 
 template <class F>
 void share_rows(int64_t rows, int threads, const F& some) {
-  const auto team = static_cast<int>(std::min<int64_t>(threads, rows));
-  if (team <= 1) return some(int64_t{0}, rows);
-#pragma omp parallel for schedule(static) num_threads(team)
-  for (int t = 0; t < team; ++t) some(rows * t / team, rows * (t + 1) / team);
+  team(static_cast<int>(std::min<int64_t>(threads, rows)),
+       [&](int64_t member, int64_t members) { some(rows * member / members, rows * (member + 1) / members); });
 }
 
 }  // namespace
