@@ -11,7 +11,8 @@ namespace {
 int64_t contraction_flops(const Graph& graph, const Node& node) {
   int64_t results = graph.type(node.results[0]).shape.elements(), depth = 1;
   if (node.op == Op::dot_general) {
-    for (int64_t axis : node.attributes.ints("lhs_contracting")) depth = saturating_multiply(depth, graph.type(node.operands[0]).shape[axis]);
+    for (int64_t axis : node.attributes.ints("lhs_contracting"))
+      depth = saturating_multiply(depth, graph.type(node.operands[0]).shape[axis]);
   } else {  // the kernel [spatial..., c / groups, o] without its last axis
     const Shape& kernel = graph.type(node.operands[1]).shape;
     for (int64_t i = 0; i + 1 < kernel.rank(); ++i) depth = saturating_multiply(depth, kernel[i]);

@@ -61,8 +61,8 @@ HWY_AFTER_NAMESPACE();
 #include <cstdlib>
 #include <numeric>
 
-#include "tutti/device/cpu/team.h"
 #include "tutti/device/cpu/measure.h"
+#include "tutti/device/cpu/team.h"
 #include "tutti/device/host.h"
 
 namespace tutti::cpu {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace tutti::cpu {
 
@@ -21,21 +20,13 @@ constexpr int spins = 4000;  // some tens of microseconds: the next kernel of a 
 
 class Pool {
  public:
-  ~Pool() {
-    stopped_ = true;
-    state_ = 0;
-    ++wake_;
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
   void run(int members, void (*call)(const void*, int64_t), const void* context) {
     std::unique_lock mine(owner_, std::try_to_lock);
     if (!mine) {
       for (int64_t member = 0; member < members; ++member) call(context, member);
       return;
     }
-    while (static_cast<int>(threads_.size()) < members - 1) threads_.emplace_back([this] { work(); });
+    for (; threads_ < members - 1; ++threads_) std::thread([this] { work(); }).detach();
     call_ = call;
     context_ = context;
     done_.store(0, std::memory_order_relaxed);
@@ -73,14 +64,14 @@ class Pool {
   }
 
   void work() {
-    while (!stopped_) {
+    while (true) {
       const uint32_t seen = wake_;
       bool any = false;
-      for (int i = 0; i < spins && !any && !stopped_; ++i) {
+      for (int i = 0; i < spins && !any; ++i) {
         any = do_one();
         if (!any) pause();
       }
-      if (any || stopped_) continue;
+      if (any) continue;
       ++sleeping_;
       if (!do_one()) wake_.wait(seen);  // a job that came before sleeping_ was seen is found here
       --sleeping_;
@@ -88,20 +79,20 @@ class Pool {
   }
 
   std::mutex owner_;  // of everything below, but for those who take members
-  std::vector<std::thread> threads_;
+  int threads_ = 0;
   void (*call_)(const void*, int64_t) = nullptr;
   const void* context_ = nullptr;
   std::atomic<uint32_t> state_ = 0;
   std::atomic<int> done_ = 0, sleeping_ = 0;
   std::atomic<uint32_t> wake_ = 0;
-  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace
 
 void run_team(int members, void (*call)(const void*, int64_t), const void* context) {
-  static Pool pool;
-  pool.run(members, call, context);
+  // Never destroyed: its threads wait until the process ends. After fork() there are none, and the caller does all pieces.
+  static Pool* pool = new Pool;
+  pool->run(members, call, context);
 }
 
 }  // namespace tutti::cpu

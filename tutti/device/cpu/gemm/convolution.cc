@@ -34,10 +34,11 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights, co
     return;
   }
   const LeftRows left = output_[0] * output_[1] * output_[2] > 1 ? LeftRows::several : LeftRows::any;
+  const int64_t depth = kd * kh * kw * channels;
   weights_ = packer(fmt::format("convolution in {} groups, {}", shape_.groups, left == LeftRows::any ? "any rows" : "several rows"), [&] {
     Packs packs;
     for (int64_t group = 0; group < shape_.groups; ++group)
-      packs.emplace_back(Matrix{weights + group * filters, kd * kh * kw * channels, filters, shape_.filters, 1}, left);
+      packs.emplace_back(Matrix{weights + group * filters, depth, filters, shape_.filters, 1}, left);
     return packs;
   });
   plain_ = !padded_ && shape_.groups == 1 && shape_.kernel == Extents{1, 1, 1} && shape_.strides == Extents{1, 1, 1};
