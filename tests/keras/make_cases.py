@@ -85,7 +85,7 @@ def environment(oracle):
     return {
         "KERAS_BACKEND": "jax" if oracle == "jax" else "tensorflow",
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
+        "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TF_USE_LEGACY_KERAS": "1" if oracle == "tf_keras" else "0",
         "CUDA_VISIBLE_DEVICES": "-1",
