@@ -31,9 +31,9 @@ class Subject {
   Subject(std::shared_ptr<Device> device, std::unique_ptr<Program> program) : device_(std::move(device)), program_(std::move(program)) {
     std::mt19937 random(1);
     for (const Type& type : program_->input_types()) {
+      inputs_.push_back(device_->allocate(type));  // asks for memory first
       Tensor data(type);
       fill(data, random);
-      inputs_.push_back(device_->allocate(type));
       device_->to_device(data.bytes(), *inputs_.back());
       from_.push_back(inputs_.back().get());
     }
