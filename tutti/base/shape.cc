@@ -33,6 +33,8 @@ Ints Shape::strides() const {
   return out;
 }
 
+bool includes(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
+
 std::string to_string(const Ints& ints) {
   std::string out = "[";
   for (size_t i = 0; i < ints.size(); ++i) out += (i ? ", " : "") + std::to_string(ints[i]);

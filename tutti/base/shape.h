@@ -34,6 +34,7 @@ class Shape {
 
 std::string to_string(const Shape& shape);  // "[1, 32]"
 std::string to_string(const Ints& ints);    // the same for any list
+bool includes(const Ints& list, int64_t item);
 
 // NumPy's rule; throws InvalidArgument when they do not fit.
 Shape broadcast(const Shape& a, const Shape& b);

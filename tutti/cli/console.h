@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/base/stopwatch.h"
+
 namespace tutti::cli {
 
 class Console {
@@ -35,15 +37,6 @@ class Progress {
   bool shown_;
   Clock::time_point begin_ = Clock::now(), last_ = begin_;
   bool drawn_ = false;
-};
-
-// Seconds since it was made.
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 // Columns as wide as their widest cell, two spaces between; `right` names the columns of numbers. The first row is the heading.

@@ -60,11 +60,6 @@ class Describer {
     return out;
   }
 
-  // Whether kernels may read what the node is made of where it lies.
-  static bool has_no_bytes(const Graph& graph, const Node& source) {
-    return source.op == Op::broadcast_in_dim || source.op == Op::slice || is_view(graph, source);
-  }
-
   // What the step's nodes read and do not make, every byte once. Broadcasts and slices that have no memory are looked through.
   static void count_bytes(const Graph& graph, const Step& step, StepReport& out) {
     const std::set<int32_t> inside(step.nodes.begin(), step.nodes.end());
@@ -76,8 +71,10 @@ class Describer {
         ValueId id = part.operands[i];
         int64_t bytes = bytes_read(graph, part, i);
         auto is_inside = [&] { return inside.contains(graph.producer(id)); };
-        while (!is_inside() && !in_memory.contains(id) && has_no_bytes(graph, node(graph, graph.producer(id)))) {
-          id = node(graph, graph.producer(id)).operands[0];
+        while (!is_inside() && !in_memory.contains(id)) {
+          const Node& source = node(graph, graph.producer(id));
+          if (!is_looked_through(source) && !is_view(graph, source)) break;
+          id = source.operands[0];
           bytes = std::min(bytes, graph.type(id).bytes());
         }
         if (!is_inside()) read[id] = std::min(graph.type(id).bytes(), saturating_add(read[id], bytes));

@@ -32,6 +32,8 @@ bool needs_step(const Graph& graph, const Node& node) {
   return node.op != Op::parameter && node.op != Op::constant && !is_view(graph, node);
 }
 
+bool is_looked_through(const Node& node) { return node.op == Op::broadcast_in_dim || node.op == Op::slice; }
+
 int64_t total_launches(std::span<const Step> steps) {
   int64_t count = 0;
   for (const Step& step : steps) count = saturating_add(count, step.launches);

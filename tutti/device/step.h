@@ -25,6 +25,9 @@ bool is_view(const Graph& graph, const Node& node);
 // Whether it computes anything: no parameter, constant or view.
 bool needs_step(const Graph& graph, const Node& node);
 
+// Whether a kernel may read through the node, where what it repeats or cuts out lies: broadcasts and slices.
+bool is_looked_through(const Node& node);
+
 // Of all steps; as large as can be rather than wrapped around.
 int64_t total_launches(std::span<const Step> steps);
 

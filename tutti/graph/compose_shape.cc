@@ -11,8 +11,6 @@ namespace {
 
 constexpr int64_t longest_index = int64_t{1} << 24;
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
-
 int64_t& at(Ints& list, int64_t index) { return list[static_cast<size_t>(index)]; }
 
 Ints distinct_axes(Ints axes, int64_t rank) {
@@ -47,7 +45,7 @@ Value expand_dims(Value x, Ints axes) {
   axes = distinct_axes(std::move(axes), rank);
   Ints extents;
   size_t next = 0;
-  for (int64_t i = 0; i < rank; ++i) extents.push_back(contains(axes, i) ? 1 : x.shape().extents()[next++]);
+  for (int64_t i = 0; i < rank; ++i) extents.push_back(includes(axes, i) ? 1 : x.shape().extents()[next++]);
   return reshape(x, extents);
 }
 
@@ -55,7 +53,7 @@ Value squeeze(Value x, Ints axes) {
   axes = distinct_axes(std::move(axes), x.rank());
   Ints extents;
   for (int64_t i = 0; i < x.rank(); ++i) {
-    if (!contains(axes, i)) {
+    if (!includes(axes, i)) {
       extents.push_back(x.extent(i));
     } else if (x.extent(i) != 1) {
       fail<InvalidArgument>("graph", "cannot squeeze axis {} of {}", i, to_string(x.shape()));
@@ -89,7 +87,7 @@ Value moveaxis(Value x, Ints from, Ints to) {
   int64_t next = 0;
   for (int64_t& axis : permutation) {
     if (axis >= 0) continue;
-    while (contains(from, next)) ++next;
+    while (includes(from, next)) ++next;
     axis = next++;
   }
   return transpose(x, permutation);

@@ -1,7 +1,5 @@
 #include "tutti/graph/matrix.h"
 
-#include <algorithm>
-
 namespace tutti {
 
 std::optional<Run> as_one_axis(const Shape& shape, const Ints& axes) {
@@ -22,10 +20,9 @@ std::optional<Run> as_one_axis(const Shape& shape, const Ints& axes) {
 }
 
 Ints free_axes(int64_t rank, const Ints& batch, const Ints& contracting) {
-  auto contains = [](const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); };
   Ints out;
   for (int64_t axis = 0; axis < rank; ++axis)
-    if (!contains(batch, axis) && !contains(contracting, axis)) out.push_back(axis);
+    if (!includes(batch, axis) && !includes(contracting, axis)) out.push_back(axis);
   return out;
 }
 

@@ -41,6 +41,11 @@ void check_attributes(const OpRow& r, const Attributes& attributes) {
 
 std::span<const OpRow> op_table() { return rows; }
 const OpRow& row(Op op) { return rows[static_cast<size_t>(op)]; }
+bool is_elementwise(Op op) {
+  const OpClass c = row(op).op_class;
+  return c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary;
+}
+
 std::string_view name(Op op) { return row(op).name; }
 
 std::optional<Op> op_from_name(std::string_view name) {

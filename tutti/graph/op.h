@@ -41,6 +41,8 @@ struct OpRow {
 
 std::span<const OpRow> op_table();
 const OpRow& row(Op op);
+// Of one to three operands, each element of the result from the elements at its place.
+bool is_elementwise(Op op);
 std::string_view name(Op op);  // "add"; trailing underscores of C++ keywords are dropped: "not", "and"
 std::optional<Op> op_from_name(std::string_view name);
 

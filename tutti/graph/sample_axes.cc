@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "tutti/graph/matrix.h"
+
 namespace tutti {
 
 namespace {
@@ -16,7 +18,6 @@ struct Place {
 };
 using Found = std::optional<Place>;  // nothing: samples mix, or it is not known that they do not
 
-bool contains(const Ints& list, int64_t value) { return std::find(list.begin(), list.end(), value) != list.end(); }
 int64_t position(const Ints& list, int64_t value) { return std::find(list.begin(), list.end(), value) - list.begin(); }
 
 class Tracker {
@@ -90,14 +91,14 @@ class Tracker {
         Found shared = common(node);
         return shared && shared->axis != attributes.integer("dimension") ? shared : Found();
       }
-      case Op::reverse: return contains(attributes.ints("dimensions"), first.axis) ? Found() : Found(first);
+      case Op::reverse: return includes(attributes.ints("dimensions"), first.axis) ? Found() : Found(first);
       case Op::sort: {
         Found shared = common(node);
         return shared && shared->axis != attributes.integer("dimension") ? shared : Found();
       }
       case Op::reduce: {
         const Ints& gone = attributes.ints("dimensions");
-        if (contains(gone, first.axis)) return {};
+        if (includes(gone, first.axis)) return {};
         const auto before = std::count_if(gone.begin(), gone.end(), [&](int64_t axis) { return axis < first.axis; });
         return Place{first.axis - before, first.inner};
       }
@@ -111,13 +112,8 @@ class Tracker {
       case Op::dot_general: return product(node);
       case Op::convolution: return first.axis == 0 && of(node, 1).none() ? Found(first) : Found();
       case Op::gather: return gathered(node);
-      default: return is_elementwise(node) ? common(node) : Found();
+      default: return is_elementwise(node.op) && node.op != Op::bitcast_convert ? common(node) : Found();
     }
-  }
-
-  static bool is_elementwise(const Node& node) {
-    const OpClass c = row(node.op).op_class;
-    return (c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary) && node.op != Op::bitcast_convert;
   }
 
   // The axis with as many elements before it that still counts whole samples.
@@ -136,13 +132,8 @@ class Tracker {
     const Ints &left_gone = attributes.ints("lhs_contracting"), &right_gone = attributes.ints("rhs_contracting");
     const Place left = of(node, 0), right = of(node, 1);
     const auto count = static_cast<int64_t>(left_batch.size());
-    // How many free axes stand before this one.
-    const auto free = [](int64_t axis, const Ints& batch, const Ints& gone) {
-      int64_t before = 0;
-      for (int64_t other = 0; other < axis; ++other) before += !contains(batch, other) && !contains(gone, other);
-      return before;
-    };
-    if (contains(left_gone, left.axis) || contains(right_gone, right.axis)) return {};
+    const Ints left_free = free_axes(shape(node.operands[0]).rank(), left_batch, left_gone);
+    if (includes(left_gone, left.axis) || includes(right_gone, right.axis)) return {};
     if (!left.none() && !right.none()) {
       const int64_t axis = position(left_batch, left.axis);
       if (axis == count || position(right_batch, right.axis) != axis || left.inner != right.inner) return {};
@@ -150,12 +141,12 @@ class Tracker {
     }
     if (!left.none()) {
       const int64_t axis = position(left_batch, left.axis);
-      return Place{axis < count ? axis : count + free(left.axis, left_batch, left_gone), left.inner};
+      return Place{axis < count ? axis : count + position(left_free, left.axis), left.inner};
     }
     const int64_t axis = position(right_batch, right.axis);
     if (axis < count) return Place{axis, right.inner};
-    const int64_t left_free = shape(node.operands[0]).rank() - count - static_cast<int64_t>(left_gone.size());
-    return Place{count + left_free + free(right.axis, right_batch, right_gone), right.inner};
+    const Ints right_free = free_axes(shape(node.operands[1]).rank(), right_batch, right_gone);
+    return Place{count + static_cast<int64_t>(left_free.size()) + position(right_free, right.axis), right.inner};
   }
 
   // Rows of a table that is the same for all samples, by indices of each sample; batching axes on both sides; or the same places of every
@@ -166,7 +157,7 @@ class Tracker {
     const int64_t vector = attributes.integer("index_vector_dim");
     if (indices.none()) {
       const auto gone = [&](int64_t axis) {
-        return contains(attributes.ints("collapsed_slice_dims"), axis) || contains(attributes.ints("operand_batching_dims"), axis);
+        return includes(attributes.ints("collapsed_slice_dims"), axis) || includes(attributes.ints("operand_batching_dims"), axis);
       };
       if (gone(table.axis) || attributes.ints("slice_sizes")[static_cast<size_t>(table.axis)] != batch_ * table.inner) return {};
       size_t before = 0;
@@ -184,7 +175,7 @@ class Tracker {
     // Axes of the indices but for the vector are those of the result that are no offsets, in order.
     int64_t wanted = indices.axis - (vector < indices.axis ? 1 : 0);
     for (int64_t axis = 0; axis < shape(node.results[0]).rank(); ++axis)
-      if (!contains(attributes.ints("offset_dims"), axis) && wanted-- == 0) return Place{axis, indices.inner};
+      if (!includes(attributes.ints("offset_dims"), axis) && wanted-- == 0) return Place{axis, indices.inner};
     return {};
   }
 

@@ -30,8 +30,6 @@ void require_axes(const Signature& s, const Ints& axes, int64_t rank, std::strin
   }
 }
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
-
 void require_same(const Signature& s) {
   for (const auto& operand : s.operands)
     if (!(operand == s.operands[0])) refuse(s, "operands have one type");
@@ -252,7 +250,7 @@ void require_batching(const Signature& s, const Ints& operand_dims, const Ints& 
 // Axes named by two lists may not meet: a start on a batching axis would leave the operand.
 void require_apart(const Signature& s, const Ints& a, const Ints& b, std::string_view what) {
   for (int64_t axis : a)
-    if (contains(b, axis)) refuse(s, "axis {} is named twice by {}", axis, what);
+    if (includes(b, axis)) refuse(s, "axis {} is named twice by {}", axis, what);
 }
 
 void require_sorted(const Signature& s, const Ints& axes, std::string_view what) {
@@ -278,7 +276,7 @@ std::vector<Type> gathered(const Signature& s) {
   for (int64_t i = 0; i < operand.rank(); ++i) {
     int64_t size = sizes[static_cast<size_t>(i)];
     if (size < 0 || size > operand[i]) refuse(s, "slice_sizes {} do not fit", to_string(sizes));
-    bool dropped = contains(collapsed, i) || contains(batching, i);
+    bool dropped = includes(collapsed, i) || includes(batching, i);
     if (dropped && size != 1) refuse(s, "collapsed and batching dims have slices of 1");
     if (!dropped) window.push_back(size);
   }
@@ -288,7 +286,7 @@ std::vector<Type> gathered(const Signature& s) {
   if (offset.size() != window.size()) refuse(s, "offset_dims has {} entries, the slice {} axes", offset.size(), window.size());
   Ints out;
   size_t b = 0, w = 0;
-  for (int64_t i = 0; i < rank; ++i) out.push_back(contains(offset, i) ? window[w++] : batch[b++]);
+  for (int64_t i = 0; i < rank; ++i) out.push_back(includes(offset, i) ? window[w++] : batch[b++]);
   return {{s.operands[0].dtype, out}};
 }
 
@@ -313,11 +311,11 @@ std::vector<Type> scattered(const Signature& s) {
   size_t b = 0;
   int64_t axis = 0;
   for (int64_t i = 0; i < updates.rank(); ++i) {
-    if (!contains(window, i)) {
+    if (!includes(window, i)) {
       if (updates[i] != batch[b++]) refuse(s, "updates do not match the indices");
       continue;
     }
-    while (contains(inserted, axis) || contains(batching, axis)) ++axis;
+    while (includes(inserted, axis) || includes(batching, axis)) ++axis;
     if (updates[i] > operand[axis++]) refuse(s, "an update window is larger than the operand");
   }
   return {s.operands[0]};
@@ -339,7 +337,7 @@ std::vector<Type> reduced(const Signature& s) {
   if (logical && s.operands[0].dtype != DType::boolean) refuse(s, "and, or take bool");
   Ints to;
   for (int64_t i = 0; i < s.operands[0].shape.rank(); ++i)
-    if (!contains(dimensions, i)) to.push_back(s.operands[0].shape[i]);
+    if (!includes(dimensions, i)) to.push_back(s.operands[0].shape[i]);
   return {{s.operands[0].dtype, to}};
 }
 
@@ -374,9 +372,9 @@ std::vector<Type> dotted(const Signature& s) {
   Ints to;
   for (int64_t axis : lb) to.push_back(lhs[axis]);
   for (int64_t i = 0; i < lhs.rank(); ++i)
-    if (!contains(l, i)) to.push_back(lhs[i]);
+    if (!includes(l, i)) to.push_back(lhs[i]);
   for (int64_t i = 0; i < rhs.rank(); ++i)
-    if (!contains(r, i)) to.push_back(rhs[i]);
+    if (!includes(r, i)) to.push_back(rhs[i]);
   return {{s.operands[0].dtype, to}};
 }
 

@@ -1,9 +1,9 @@
 #include "tutti/run/batch_predictor.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/device/bytes.h"
 #include "tutti/graph/sample_axes.h"
 
 namespace tutti {
@@ -43,8 +43,7 @@ int64_t size_class(int64_t count) {
 
 void PreparedPrediction::run() {
   const auto copy = [](const std::vector<Batch::Copy>& list) {
-    for (const auto& [from, to] : list)
-      if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
+    for (const auto& [from, to] : list) copy_bytes(to.data(), from.data(), static_cast<int64_t>(to.size()));
   };
   for (Batch& batch : batches_) {
     copy(batch.before);

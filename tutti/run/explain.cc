@@ -1,16 +1,13 @@
 #include "tutti/run/explain.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
+
+#include "tutti/base/stopwatch.h"
 
 namespace tutti {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 double median(std::vector<double> values) {
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -21,65 +18,42 @@ double median(std::vector<double> values) {
 // What reading the clock takes: it is part of every time that is measured.
 double clock_seconds() {
   std::vector<double> times(1000);
-  for (double& time : times) time = seconds_since(Clock::now());
+  for (double& time : times) time = Stopwatch().seconds();
   return median(std::move(times));
 }
 
-// The program with buffers of its own.
-class Subject {
- public:
-  Subject(std::shared_ptr<Device> device, std::unique_ptr<Program> program) : device_(std::move(device)), program_(std::move(program)) {
-    std::mt19937 random(1);
-    for (const Type& type : program_->input_types()) {
-      inputs_.push_back(device_->allocate(type));  // asks for memory first
-      Tensor data(type);
-      fill(data, random);
-      device_->to_device(data.bytes(), *inputs_.back());
-      from_.push_back(inputs_.back().get());
-    }
-    for (const Type& type : program_->output_types()) to_.push_back(outputs_.emplace_back(device_->allocate(type)).get());
+void fill(Tensor& tensor, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  if (tensor.dtype() == DType::f32) {
+    for (float& x : tensor.as<float>()) x = normal(random);
+  } else if (is_float(tensor.dtype())) {
+    Tensor floats(DType::f32, tensor.shape());
+    fill(floats, random);
+    tensor = floats.converted(tensor.dtype());
   }
+}
 
-  double run() {
-    auto begin = Clock::now();
-    program_->run(from_, to_);
-    device_->synchronize();
-    return seconds_since(begin);
+void fill_inputs(Predictor& predictor) {
+  std::mt19937 random(1);
+  for (size_t i = 0; i < predictor.input_types().size(); ++i) {
+    Tensor data(predictor.input_types()[i]);
+    fill(data, random);
+    predictor.set_input(i, data.bytes());
   }
-  double run_timed(std::span<double> seconds) {
-    auto begin = Clock::now();
-    program_->run_timed(from_, to_, seconds);
-    return seconds_since(begin);
-  }
-
- private:
-  static void fill(Tensor& tensor, std::mt19937& random) {
-    std::normal_distribution<float> normal;
-    if (tensor.dtype() == DType::f32)
-      for (float& x : tensor.as<float>()) x = normal(random);
-    else if (is_float(tensor.dtype())) {
-      Tensor floats(DType::f32, tensor.shape());
-      fill(floats, random);
-      tensor = floats.converted(tensor.dtype());
-    }
-  }
-
-  std::shared_ptr<Device> device_;
-  std::unique_ptr<Program> program_;
-  std::vector<std::unique_ptr<Buffer>> inputs_, outputs_;
-  std::vector<Buffer*> from_, to_;
-};
+}
 
 // Runs with and without times of steps in turn, so that both see the machine alike. A run that takes longer than all of them should is
 // enough alone.
-void measure(Subject& subject, Explanation& out) {
+void measure(Device& device, Predictor& predictor, Explanation& out) {
   constexpr double enough = 0.7;  // seconds
   constexpr size_t most = 2000;   // runs
   std::vector<std::vector<double>> times(out.steps.size());
   std::vector<double> whole;
   auto run_timed = [&] {
     std::vector<double> seconds(out.steps.size());
-    const double all = subject.run_timed(seconds);
+    const Stopwatch watch;
+    predictor.run_timed(seconds);
+    const double all = watch.seconds();
     for (size_t i = 0; i < seconds.size(); ++i) times[i].push_back(seconds[i]);
     return all;
   };
@@ -88,9 +62,12 @@ void measure(Subject& subject, Explanation& out) {
     whole.push_back(first);
   } else {
     for (auto& cold : times) cold.clear();
-    for (auto begin = Clock::now(); whole.empty() || (seconds_since(begin) < enough && whole.size() < most);) {
+    for (const Stopwatch spent; whole.empty() || (spent.seconds() < enough && whole.size() < most);) {
       run_timed();
-      whole.push_back(subject.run());
+      const Stopwatch watch;
+      predictor.run();
+      device.synchronize();
+      whole.push_back(watch.seconds());
     }
   }
 
@@ -179,8 +156,9 @@ Explanation explain(const keras::Model& model, const CompileOptions& options) {
     out.steps.push_back({std::move(step), {}, {}, false});
   }
   if (!program->tells_times()) return out;
-  Subject subject(device, std::move(program));
-  measure(subject, out);
+  Predictor predictor(device, std::move(program));
+  fill_inputs(predictor);
+  measure(*device, predictor, out);
   if (auto one = device->measure(1)) out.speeds.push_back(std::move(*one));
   if (out.speeds.empty()) return out;
   if (out.threads > 1) out.speeds.push_back(*device->measure(out.threads));

@@ -24,6 +24,8 @@ struct CompileOptions {
 class Predictor {
  public:
   Predictor(const keras::Model& model, const CompileOptions& options);
+  // A program of the device.
+  Predictor(std::shared_ptr<Device> device, std::unique_ptr<Program> program, std::shared_ptr<CompileCache> cache = {});
   // The same for another thread: shares the program and its weights.
   Predictor context() const;
   const std::shared_ptr<CompileCache>& cache() const { return cache_; }
@@ -36,11 +38,15 @@ class Predictor {
   // copied twice.
   void run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
 
+  // The same in parts. run_timed() is Program's, for devices that tell times.
+  void set_input(size_t i, std::span<const std::byte> bytes);
+  void run() { program_->run(input_pointers_, output_pointers_); }
+  void run_timed(std::span<double> seconds) { program_->run_timed(input_pointers_, output_pointers_, seconds); }
+
   // Without any copy, where the device computes in host memory (elsewhere these are empty): what is written into the program's own inputs
   // is computed by run(); its outputs stay until the next one.
   std::span<std::byte> input(size_t i) { return inputs_.at(i)->host(); }
   std::span<const std::byte> output(size_t i) { return outputs_.at(i)->host(); }
-  void run() { program_->run(input_pointers_, output_pointers_); }
 
  private:
   struct Compiled {
@@ -49,7 +55,7 @@ class Predictor {
     std::shared_ptr<CompileCache> cache;
   };
   static Compiled compile(const keras::Model& model, const CompileOptions& options);
-  explicit Predictor(Compiled compiled);
+  explicit Predictor(Compiled compiled) : Predictor(std::move(compiled.device), std::move(compiled.program), std::move(compiled.cache)) {}
   std::shared_ptr<Device> device_;
   std::shared_ptr<CompileCache> cache_;
   std::unique_ptr<Program> program_;

@@ -72,7 +72,7 @@ Ints result_axes(const Node& node, int64_t input_rank, int64_t kernel_rank) {
     auto place = std::find(batch.begin(), batch.end(), axis);
     if (place != batch.end()) {
       out[static_cast<size_t>(axis)] = place - batch.begin();
-    } else if (!contains(node.attributes.ints("rhs_contracting"), axis)) {
+    } else if (!includes(node.attributes.ints("rhs_contracting"), axis)) {
       out[static_cast<size_t>(axis)] = next++;
     }
   }
@@ -257,7 +257,7 @@ class ScaleFolding {
   Along joined(Op op, const Along& a, const Along& b, const Shape& shape) {
     Ints axes = a.axes, extents;
     for (int64_t axis : b.axes)
-      if (!contains(axes, axis)) axes.push_back(axis);
+      if (!includes(axes, axis)) axes.push_back(axis);
     std::sort(axes.begin(), axes.end());
     for (int64_t axis : axes) extents.push_back(shape[axis]);
     auto wide = [&](const Along& x) {

@@ -1,9 +1,9 @@
 #include "tutti/transform/pass.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tutti/base/error.h"
+#include "tutti/base/stopwatch.h"
 #include "tutti/transform/rebuild.h"
 
 namespace tutti {
@@ -40,15 +40,14 @@ void verify_after(const Pass& pass, const Graph& graph) {
 }  // namespace
 
 Graph run_passes(const Graph& graph, std::span<const Pass> passes, const PassOptions& options) {
-  using Clock = std::chrono::steady_clock;
   std::vector<Pass> list = without(passes, options.skip);
   Graph now = graph.clone();
   for (int round = 0; round < options.rounds; ++round) {
     Graph before = now.clone();
     for (const Pass& pass : list) {
-      auto start = Clock::now();
+      const Stopwatch watch;
       Graph next = pass.run(now);
-      double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+      const double microseconds = watch.seconds() * 1e6;
       if (options.verify) verify_after(pass, next);
       if (options.report != nullptr) options.report->push_back({std::string(pass.name), microseconds, count_nodes(now), count_nodes(next)});
       now = std::move(next);

@@ -131,6 +131,4 @@ Shape squeezed(const Shape& shape) {
   return out;
 }
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
-
 }  // namespace tutti

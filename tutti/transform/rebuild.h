@@ -56,6 +56,4 @@ bool never_negative(Value value);
 Ints axes_not_one(const Shape& shape);
 Shape squeezed(const Shape& shape);
 
-bool contains(const Ints& list, int64_t item);
-
 }  // namespace tutti

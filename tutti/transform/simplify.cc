@@ -16,7 +16,7 @@ std::array<std::vector<Rule>, op_count> rules_by_op() {
   for (auto rows : {arithmetic_rules(), movement_rules(), contraction_rules()})
     for (const RuleRow& row : rows) out[static_cast<size_t>(row.op)].push_back(row.rule);
   for (const OpRow& row : op_table())
-    if (row.op_class == OpClass::unary || row.op_class == OpClass::binary || row.op_class == OpClass::ternary)
+    if (is_elementwise(row.op))
       for (Rule rule : {lift_broadcasts, lift_reshapes, lift_transposes, squeeze_constants})
         out[static_cast<size_t>(row.op)].push_back(rule);
   return out;

@@ -17,7 +17,7 @@ Value reduce_untransposed(Simplifier& to, const Candidate& node) {
   Ints kept, reduced;
   const Ints permutation = made_by(node[0]).attributes.ints("permutation");
   for (size_t i = 0; i < permutation.size(); ++i)
-    (contains(node.attributes.ints("dimensions"), static_cast<int64_t>(i)) ? reduced : kept).push_back(permutation[i]);
+    (includes(node.attributes.ints("dimensions"), static_cast<int64_t>(i)) ? reduced : kept).push_back(permutation[i]);
   const bool rounds = is_float(source.dtype()) && kind != "max" && kind != "min";
   if (!std::is_sorted(kept.begin(), kept.end()) || (rounds && !std::is_sorted(reduced.begin(), reduced.end()))) return {};
   std::sort(reduced.begin(), reduced.end());
@@ -30,7 +30,7 @@ Value reduce(Simplifier& to, const Candidate& node) {
   Value x = node[0];
   Ints kept_extents, summed;  // of x without its reduced axes of extent 1; the other reduced axes in there
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    bool reduced = contains(node.attributes.ints("dimensions"), axis);
+    bool reduced = includes(node.attributes.ints("dimensions"), axis);
     if (reduced && x.shape()[axis] == 1) continue;
     if (reduced) summed.push_back(static_cast<int64_t>(kept_extents.size()));
     kept_extents.push_back(x.shape()[axis]);

@@ -57,10 +57,10 @@ HWY_AFTER_NAMESPACE();
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <numeric>
 
+#include "tutti/base/stopwatch.h"
 #include "tutti/device/cpu/measure.h"
 #include "tutti/device/cpu/team.h"
 #include "tutti/device/host.h"
@@ -74,9 +74,6 @@ namespace {
 
 std::atomic<float> kept;  // what was computed, so that it has to be
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 // The best of many tries; work(member, members) does a thread's part and says how much that was. What threads do not share (registers, the
 // inner caches) is the sum of their rates, so that it does not matter if they never ran at the same time. What they share is the rate of
 // all together, or of the fastest alone where others kept them apart.
@@ -85,15 +82,15 @@ double best_rate(int threads, bool shared, const Work& work) {
   std::vector<double> amounts(static_cast<size_t>(threads)), rates(amounts.size());
   double best = 0;
   int tries = 0;
-  for (auto start = Clock::now(); tries < 3 || seconds_since(start) < 0.015; ++tries) {
-    auto begin = Clock::now();
+  for (const Stopwatch all; tries < 3 || all.seconds() < 0.015; ++tries) {
+    const Stopwatch watch;
     team(threads, [&](int64_t member, int64_t members) {
-      auto own = Clock::now();
+      const Stopwatch own;
       const double amount = work(member, members);
       amounts[static_cast<size_t>(member)] = amount;
-      rates[static_cast<size_t>(member)] = amount / seconds_since(own);
+      rates[static_cast<size_t>(member)] = amount / own.seconds();
     });
-    const double together = std::accumulate(amounts.begin(), amounts.end(), 0.0) / seconds_since(begin);
+    const double together = std::accumulate(amounts.begin(), amounts.end(), 0.0) / watch.seconds();
     best = std::max(best, shared ? std::max(together, *std::max_element(rates.begin(), rates.end()))
                                  : std::accumulate(rates.begin(), rates.end(), 0.0));
   }

@@ -23,4 +23,11 @@ void team(int threads, const Body& body) {
       static_cast<int>(members), [](const void* context, int64_t member) { (*static_cast<const One*>(context))(member); }, &one);
 }
 
+// body(begin, end) for pieces of [0, count), as many as threads or as there are things.
+template <class Body>
+void share(int64_t count, int threads, const Body& body) {
+  team(static_cast<int>(count < threads ? count : threads),
+       [&](int64_t member, int64_t members) { body(count * member / members, count * (member + 1) / members); });
+}
+
 }  // namespace tutti::cpu

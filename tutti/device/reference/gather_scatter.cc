@@ -13,8 +13,6 @@ namespace tutti::reference {
 
 namespace {
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
-
 // The walk that both ops share: every index vector, where its block lies in the operand (offsets in elements, from the vector and the
 // batching axes) and where in the blocks' tensor (gather's result, scatter's updates).
 struct Walk {
@@ -43,7 +41,7 @@ struct Walk {
     int64_t block_axis = 0;
     for (int64_t i = 0; i < indices.shape.rank(); ++i) {
       if (i == vector) continue;
-      while (contains(block_axes, block_axis)) ++block_axis;
+      while (includes(block_axes, block_axis)) ++block_axis;
       Axis axis{indices.shape[i], index_strides[static_cast<size_t>(i)], 0, block_strides[static_cast<size_t>(block_axis++)]};
       for (size_t b = 0; b < index_batching.size(); ++b)
         if (index_batching[b] == i) axis.operand_stride = operand_strides[static_cast<size_t>(operand_batching[b])];
@@ -94,7 +92,7 @@ Kernel gather(const Graph& graph, const Node& node) {
   Ints extents, from, into, operand_strides = operand.shape.strides(), to_strides = to.shape.strides();
 
   for (int64_t i = 0; i < operand.shape.rank(); ++i) {
-    if (contains(a.ints("collapsed_slice_dims"), i) || contains(batching, i)) continue;
+    if (includes(a.ints("collapsed_slice_dims"), i) || includes(batching, i)) continue;
     into.push_back(to_strides[static_cast<size_t>(offset_dims[extents.size()])]);
     extents.push_back(sizes[static_cast<size_t>(i)]);
     from.push_back(operand_strides[static_cast<size_t>(i)]);
@@ -136,7 +134,7 @@ Kernel scatter(const Graph& graph, const Node& node) {
   Ints sizes(static_cast<size_t>(to.shape.rank()), 1), extents, from, into;
   Ints to_strides = to.shape.strides(), update_strides = updates.shape.strides();
   for (int64_t i = 0; i < to.shape.rank(); ++i) {
-    if (contains(a.ints("inserted_window_dims"), i) || contains(batching, i)) continue;
+    if (includes(a.ints("inserted_window_dims"), i) || includes(batching, i)) continue;
     int64_t axis = window[extents.size()];
     sizes[static_cast<size_t>(i)] = updates.shape[axis];
     extents.push_back(updates.shape[axis]);

@@ -9,8 +9,6 @@ namespace tutti::reference {
 
 namespace {
 
-bool contains(const Ints& list, int64_t item) { return std::find(list.begin(), list.end(), item) != list.end(); }
-
 // What a kind of reduction does to rows of wide elements.
 template <class W>
 struct Combine {
@@ -40,7 +38,7 @@ class Reduction {
     Ints strides = to.strides();
     size_t kept = 0;
     for (int64_t i = 0; i < from.rank(); ++i) {
-      Axis axis{from[i], contains(node.attributes.ints("dimensions"), i) ? 0 : strides[kept++]};
+      Axis axis{from[i], includes(node.attributes.ints("dimensions"), i) ? 0 : strides[kept++]};
       if (!axes_.empty() && axes_.back().stride == axis.stride * axis.extent) {
         axes_.back() = {axes_.back().extent * axis.extent, axis.stride};
       } else {

@@ -65,8 +65,8 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
 void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
   epilogue.residual_stride = shape_.channels;
-  team(threads, [&](int64_t member, int64_t members) {
-    for (int64_t row = rows * member / members; row < rows * (member + 1) / members; ++row) run_row(x, epilogue, y, row);
+  share(rows, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y, row);
   });
 }
 

@@ -288,12 +288,7 @@ class Maker {
 
 }  // namespace
 
-bool is_fusible(const Node& node) {
-  OpClass c = row(node.op).op_class;
-  return (c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary) && node.op != Op::bitcast_convert;
-}
-
-bool is_looked_through(const Node& node) { return node.op == Op::broadcast_in_dim || node.op == Op::slice; }
+bool is_fusible(const Node& node) { return is_elementwise(node.op) && node.op != Op::bitcast_convert; }
 
 bool has_vector_code(const Graph& graph, const Node& node) { return find_micro_op(graph, node, 0) != nullptr; }
 

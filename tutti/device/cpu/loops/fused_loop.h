@@ -8,9 +8,6 @@ namespace tutti::cpu {
 
 // Whether a node may be computed by a fused loop.
 bool is_fusible(const Node& node);
-// Whether a fused loop reads through the node, where what it repeats or cuts out lies: broadcasts and slices.
-bool is_looked_through(const Node& node);
-
 // Whether there is vector code for a fusible node; without it the loop computes the node's blocks with the reference kernel.
 bool has_vector_code(const Graph& graph, const Node& node);
 

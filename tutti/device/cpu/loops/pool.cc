@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 //
+#include "tutti/device/bytes.h"
 #include "tutti/device/cpu/loops/reduce_inl.h"
 #include "tutti/device/cpu/team.h"
 
@@ -112,21 +113,21 @@ bool has_window(const Node& node, size_t axis) {
 
 struct Pool {
   void (*channels_of)(const float*, const PoolWindow&, size_t, float*);
-  int64_t batch, image, channels, threads;  // image: elements of the operand for each of the batch
+  int64_t batch, image, channels;  // image: elements of the operand for each of the batch
+  int threads;
   std::array<PoolAxis, 3> axes;
 
   void operator()(const Pointers& p) const {
     const int64_t lines = batch * count(0) * count(1);
-    team(static_cast<int>(std::min(threads, lines)),
-         [&](int64_t member, int64_t members) { run(p, lines * member / members, lines * (member + 1) / members); });
+    share(lines, threads, [&](int64_t begin, int64_t end) { run(p, begin, end); });
   }
 
   int64_t count(size_t axis) const { return static_cast<int64_t>(axes[axis].places.size()); }
 
   // Lines along the last axis with a window.
   void run(const Pointers& p, int64_t begin, int64_t end) const {
-    const auto* x = reinterpret_cast<const float*>(p.operands[0]);
-    auto* to = reinterpret_cast<float*>(p.results[0]) + begin * count(2) * channels;
+    const float* x = floats(p.operands[0]);
+    float* to = floats(p.results[0]) + begin * count(2) * channels;
     PoolWindow window{{}, {axes[0].step, axes[1].step, axes[2].step}};
     for (int64_t line = begin; line < end; ++line) {
       const auto& outer = axes[0].places[static_cast<size_t>(line / count(1) % count(0))];

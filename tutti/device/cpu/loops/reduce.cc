@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 //
+#include "tutti/device/bytes.h"
 #include "tutti/device/cpu/loops/reduce_inl.h"
 #include "tutti/device/cpu/team.h"
 #include "tutti/device/plan.h"
@@ -96,23 +97,9 @@ namespace tutti::cpu {
 HWY_EXPORT(rows_of_kind);
 HWY_EXPORT(columns_of_kind);
 
-namespace {
-
-// begin ... end of `member` among `members` that share `count` things in pieces of `grain`.
-std::pair<int64_t, int64_t> share(int64_t count, int64_t grain, int64_t member, int64_t members) {
-  int64_t pieces = (count + grain - 1) / grain;
-  return {std::min(count, pieces * member / members * grain), std::min(count, pieces * (member + 1) / members * grain)};
-}
-
-}  // namespace
-
 void reduce_rows(Reduce kind, const float* x, int64_t rows, int64_t length, float* to, int threads) {
-  const auto some = [=](int64_t begin, int64_t end) {
+  share(rows, threads, [=](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(rows_of_kind)(kind, x + begin * length, static_cast<size_t>(end - begin), static_cast<size_t>(length), to + begin);
-  };
-  team(static_cast<int>(std::min<int64_t>(threads, rows)), [&](int64_t member, int64_t members) {
-    const auto [begin, end] = share(rows, 1, member, members);
-    some(begin, end);
   });
 }
 
@@ -122,17 +109,11 @@ void reduce_columns(Reduce kind, const float* x, int64_t outer, int64_t length, 
     (kind, x + o * length * columns + first, static_cast<size_t>(length), static_cast<size_t>(columns), static_cast<size_t>(last - first),
      to + o * columns + first);
   };
-  if (threads <= 1) return some(0, outer, 0, columns);
   // Whole planes, or else groups of columns.
-  const bool planes = outer >= threads;
-  team(threads, [&](int64_t member, int64_t members) {
-    const auto [begin, end] = planes ? share(outer, 1, member, members) : share(columns, 64, member, members);
-    if (planes) {
-      some(begin, end, 0, columns);
-    } else {
-      some(0, outer, begin, end);
-    }
-  });
+  if (threads <= 1 || outer >= threads) return share(outer, threads, [&](int64_t begin, int64_t end) { some(begin, end, 0, columns); });
+  constexpr int64_t group = 64;
+  share((columns + group - 1) / group, threads,
+        [&](int64_t begin, int64_t end) { some(0, outer, begin * group, std::min(columns, end * group)); });
 }
 
 namespace {
@@ -175,9 +156,9 @@ Kernel make_reduction(const Graph& graph, const Node& node, int threads) {
   int64_t half = 0;
   for (size_t i = 0; i + 1 < stages.size(); ++i) half = std::max(half, Plan::aligned(stages[i].outer * stages[i].inner * 4));
   return {[stages, half, threads, kind = reduce_kind(node.attributes.text("kind"))](const Pointers& p) {
-            const auto* x = reinterpret_cast<const float*>(p.operands[0]);
+            const float* x = floats(p.operands[0]);
             for (size_t i = 0; i < stages.size(); ++i) {
-              auto* to = reinterpret_cast<float*>(i + 1 == stages.size() ? p.results[0] : p.workspace + static_cast<int64_t>(i % 2) * half);
+              float* to = floats(i + 1 == stages.size() ? p.results[0] : p.workspace + static_cast<int64_t>(i % 2) * half);
               const auto& [outer, length, inner] = stages[i];
               const int team = outer * length * inner < 16384 ? 1 : threads;
               if (inner == 1) {

@@ -109,32 +109,22 @@ HWY_EXPORT(softmax_rows);
 HWY_EXPORT(log_softmax_rows);
 HWY_EXPORT(normalize_rows);
 
-namespace {
-
-template <class F>
-void share_rows(int64_t rows, int threads, const F& some) {
-  team(static_cast<int>(std::min<int64_t>(threads, rows)),
-       [&](int64_t member, int64_t members) { some(rows * member / members, rows * (member + 1) / members); });
-}
-
-}  // namespace
-
 void softmax(const float* x, int64_t rows, int64_t length, float* to, int threads) {
-  share_rows(rows, threads, [=](int64_t begin, int64_t end) {
+  share(rows, threads, [=](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(softmax_rows)
     (x + begin * length, static_cast<size_t>(end - begin), static_cast<size_t>(length), to + begin * length);
   });
 }
 
 void log_softmax(const float* x, int64_t rows, int64_t length, float* to, int threads) {
-  share_rows(rows, threads, [=](int64_t begin, int64_t end) {
+  share(rows, threads, [=](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(log_softmax_rows)
     (x + begin * length, static_cast<size_t>(end - begin), static_cast<size_t>(length), to + begin * length);
   });
 }
 
 void normalize(const float* x, int64_t rows, int64_t length, const Normalization& how, float* to, int threads) {
-  share_rows(rows, threads, [=](int64_t begin, int64_t end) {
+  share(rows, threads, [=](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(normalize_rows)
     (x + begin * length, static_cast<size_t>(end - begin), static_cast<size_t>(length), how, to + begin * length);
   });
