@@ -158,6 +158,15 @@ TEST(cpu_fused_loop, slices_are_read_where_they_lie) {
   }
 }
 
+TEST(cpu_fused_loop, the_steps_of_one_element_do_not_count) {
+  const int64_t huge = int64_t{1} << 62;
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {4, 9}});
+  Value row = slice(slice(x, {1, 0}, {4, 9}, {huge, 2}), {0, 0}, {1, 5}, {huge, 1});
+  graph.output("sum", row + slice(x, {3, 4}, {4, 9}, {huge, 1}));
+  expect_as_reference(graph);
+}
+
 TEST(cpu_fused_loop, several_results) {
   for (int64_t count : {1, 9, 3000}) {
     Graph graph;

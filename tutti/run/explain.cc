@@ -30,6 +30,8 @@ void fill(Tensor& tensor, std::mt19937& random) {
     Tensor floats(DType::f32, tensor.shape());
     fill(floats, random);
     tensor = floats.converted(tensor.dtype());
+  } else {
+    std::fill(tensor.bytes().begin(), tensor.bytes().end(), std::byte{0});
   }
 }
 

@@ -82,13 +82,14 @@ class Maker {
   }
 
   // Walks back through the nodes that are looked through. An axis of the space is an axis of the value at hand, or none (-1); its first
-  // element stands at `first` there, the next one `steps` further.
+  // element stands at `first` there, the next one `steps` further. An axis of one element has no next one, and its step, which may be any
+  // number, does not count.
   size_t source_index(ValueId id) {
     auto known = source_of_.find(id);
     if (known != source_of_.end()) return known->second;
     ValueId value = id;
     Ints axes, steps, first(static_cast<size_t>(shape_.rank()));
-    for (int64_t axis = 0; axis < shape_.rank(); ++axis) axes.push_back(axis);
+    for (int64_t axis = 0; axis < shape_.rank(); ++axis) axes.push_back(shape_[axis] == 1 ? -1 : axis);
     steps.assign(axes.size(), 1);
     for (auto made = made_by_.find(value); made != made_by_.end(); made = made_by_.find(value)) {
       const Node& node = *made->second;
