@@ -47,7 +47,7 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
     std::fill(place + shape_.channels, place + padded_channels_, 0.0f);
   }
   rows_ = bands(shape_, 1);
-  if (shape_.dilation[2] == 1 && depthwise_rows(shape_.kernel[2], shape_.strides[2])) return;
+  if (shape_.dilation[2] == 1 && kernel_->has_rows(shape_.kernel[2], shape_.strides[2], shape_.channels)) return;
   columns_ = bands(shape_, 2);
   for (const Band& rows : rows_) {
     for (const Band& columns : columns_) {

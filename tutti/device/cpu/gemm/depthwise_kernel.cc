@@ -60,12 +60,12 @@ HWY_INLINE void sum_taps(const DepthwiseCall& call, const DepthwiseTaps& windows
 
 // What is loaded for one pixel's window is used for those that overlap it. inside: a bit for each place that the windows cover; all of them
 // if Inside.
-template <int Pixels, int Columns, int Stride, bool Inside, bool Full>
+template <int Pixels, int Columns, int Stride, bool Inside>
 HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y,
                          const float* residual, int64_t channel) {
   const Tag d;
   Vector sum[Pixels];
-  begin<Pixels, Full>(call, channel, sum);
+  begin<Pixels, true>(call, channel, sum);
   const float *from = x + channel, *row_weights = call.weights + channel;
   for (int64_t row = 0; row < windows.rows; ++row, from += windows.x_row, row_weights += windows.weights_row) {
     Vector weights[Columns];
@@ -75,7 +75,7 @@ HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows
 #pragma GCC unroll 32
     for (int place = 0; place < (Pixels - 1) * Stride + Columns; ++place, window += call.channels) {
       if (!Inside && (inside >> place & 1) == 0) continue;
-      const Vector value = Full ? hn::LoadU(d, window) : load_first(window, call.channels);
+      const Vector value = hn::LoadU(d, window);
 #pragma GCC unroll 8
       for (int c = 0; c < Columns; ++c) {
         const int p = (place - c) / Stride;
@@ -83,28 +83,26 @@ HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows
       }
     }
   }
-  finish<Pixels, Full>(call, sum, y, residual, channel);
+  finish<Pixels, true>(call, sum, y, residual, channel);
 }
 
-// Vectors of channels; the last one reaches back over the one before it, unless there is none.
+// sum(channel) for vectors of channels; the last one reaches back over the one before it.
+template <class Sum>
+HWY_INLINE void each_vector(int64_t channels, const Sum& sum) {
+  for (int64_t done = 0; done < channels; done += kLanes) sum(std::min(done, channels - kLanes));
+}
+
 template <int Pixels>
 void taps_tile(const DepthwiseCall& call, const DepthwiseTaps& windows, const float* x, float* y, const float* residual) {
-  int64_t channel = 0;
-  for (; channel + kLanes <= call.channels; channel += kLanes) sum_taps<Pixels, true>(call, windows, x, y, residual, channel);
-  if (channel == call.channels) return;
-  if (channel > 0) return sum_taps<Pixels, true>(call, windows, x, y, residual, call.channels - kLanes);
-  sum_taps<Pixels, false>(call, windows, x, y, residual, 0);
+  if (call.channels < kLanes) return sum_taps<Pixels, false>(call, windows, x, y, residual, 0);
+  each_vector(call.channels, [&](int64_t channel) HWY_ATTR { sum_taps<Pixels, true>(call, windows, x, y, residual, channel); });
 }
 
 template <int Pixels, int Columns, int Stride, bool Inside>
 void rows_tile(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y, const float* residual) {
-  int64_t channel = 0;
-  for (; channel + kLanes <= call.channels; channel += kLanes) {
-    sum_rows<Pixels, Columns, Stride, Inside, true>(call, windows, x, inside, y, residual, channel);
-  }
-  if (channel == call.channels) return;
-  if (channel > 0) return sum_rows<Pixels, Columns, Stride, Inside, true>(call, windows, x, inside, y, residual, call.channels - kLanes);
-  sum_rows<Pixels, Columns, Stride, Inside, false>(call, windows, x, inside, y, residual, 0);
+  each_vector(call.channels, [&](int64_t channel) HWY_ATTR {
+    sum_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel);
+  });
 }
 
 // Pixels of a tile: as many sums as registers hold; fewer of small kernels, which wait for memory and not for sums.

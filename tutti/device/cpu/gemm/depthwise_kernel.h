@@ -30,7 +30,7 @@ struct DepthwiseTaps {
   int64_t count;
 };
 
-// Windows of whole kernel rows, their places side by side.
+// Windows of whole kernel rows, their places side by side; at least one vector of channels.
 struct DepthwiseRows {
   int64_t columns, stride;              // places of a kernel row; from window to window
   int64_t rows, x_row, weights_row;     // kernel rows inside the image; floats from row to row
@@ -42,12 +42,11 @@ struct DepthwiseKernel {
   int64_t lanes;
   void (*taps)(const DepthwiseCall&, const DepthwiseTaps&);
   void (*rows)(const DepthwiseCall&, const DepthwiseRows&);
-};
 
-// Whether there are kernels for rows of so many places.
-inline bool depthwise_rows(int64_t columns, int64_t stride) {
-  return (columns == 3 || columns == 5 || columns == 7) && (stride == 1 || stride == 2);
-}
+  bool has_rows(int64_t columns, int64_t stride, int64_t channels) const {
+    return (columns == 3 || columns == 5 || columns == 7) && (stride == 1 || stride == 2) && channels >= lanes;
+  }
+};
 
 const DepthwiseKernel& depthwise_kernel();
 
