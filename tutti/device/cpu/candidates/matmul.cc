@@ -1,5 +1,7 @@
 #include "tutti/device/cpu/gemm/matmul.h"
 
+#include <fmt/format.h>
+
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
 #include "tutti/graph/matrix.h"
