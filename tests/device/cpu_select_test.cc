@@ -63,6 +63,21 @@ TEST(cpu_select, activations_of_several_nodes_are_part_of_a_product) {
   expect_same_as_reference(graph);
 }
 
+TEST(cpu_select, copies_are_shared_between_threads) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {300, 40, 31}}), y = graph.input("y", {DType::f32, {300, 40, 17}});
+  graph.output("joined", concatenate({x, y}, 2));
+  graph.output("turned", transpose(x, {2, 0, 1}));
+  graph.output("padded", pad(x, 0.5, {1, 0, 2}, {0, 3, 0}));
+  graph.output("backwards", reverse(x, {0, 2}));
+  for (const Step& step : select_steps(graph, {.threads = 3})) {
+    EXPECT_EQ(step.name, "copy");
+    EXPECT_EQ(step.threads, 3);
+    EXPECT_FALSE(step.fallback);
+  }
+  expect_same_as_reference(graph);
+}
+
 // By what there is to do for each thread: FLOPs of a product, bytes of a matrix that one row is multiplied with, elements of a loop.
 TEST(cpu_select, threads_by_the_work) {
   const auto threads = [](int64_t rows, int64_t depth, int64_t columns) {

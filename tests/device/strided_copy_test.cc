@@ -39,7 +39,14 @@ void expect_permutations(const Shape& shape) {
     std::vector<T> to(from.size());
     StridedCopy copy(sizeof(T), extents, strides, Shape(extents).strides());
     copy(reinterpret_cast<const std::byte*>(from.data()), reinterpret_cast<std::byte*>(to.data()));
-    ASSERT_EQ(to, copied(from, to.size(), extents, strides, Shape(extents).strides())) << to_string(shape) << to_string(permutation);
+    const std::vector<T> expected = copied(from, to.size(), extents, strides, Shape(extents).strides());
+    ASSERT_EQ(to, expected) << to_string(shape) << to_string(permutation);
+    std::fill(to.begin(), to.end(), T{0});
+    for (int64_t begin = copy.extent(), end = begin; end > 0; end = begin) {
+      begin = end / 2;
+      copy.piece(reinterpret_cast<const std::byte*>(from.data()), reinterpret_cast<std::byte*>(to.data()), begin, end);
+    }
+    ASSERT_EQ(to, expected) << "in pieces: " << to_string(shape) << to_string(permutation);
   } while (std::next_permutation(permutation.begin(), permutation.end()));
 }
 

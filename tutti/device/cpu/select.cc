@@ -41,6 +41,7 @@ constexpr Candidate list[] = {
     {"pool", match_pool},
     {"reduce", match_reduction},
     {"loop", match_loop},
+    {"copy", match_copy},
     {"reference", reference_kernel},
 };
 

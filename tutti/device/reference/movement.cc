@@ -4,22 +4,19 @@
 
 #include "tutti/device/reference/integers.h"
 #include "tutti/device/reference/kernel.h"
-#include "tutti/device/reference/strided_copy.h"
+#include "tutti/device/reference/moves.h"
 
 namespace tutti::reference {
 
 namespace {
 
-// A copy whose source and target start `from` and `to` elements into their values.
-Kernel copy(const Type& type, const Ints& extents, const Ints& from_strides, int64_t from, const Ints& to_strides, int64_t to) {
-  int64_t bytes = byte_size(type.dtype);
-  return {[move = StridedCopy(bytes, extents, from_strides, to_strides), from = from * bytes, to = to * bytes](const Pointers& p) {
-            move(p.operands[0] + from, p.results[0] + to);
-          },
-          0};
+// A copy of operand 0 whose source and target start `from` and `to` elements into their values.
+Moves copy(const Type& type, const Ints& extents, const Ints& from_strides, int64_t from, const Ints& to_strides, int64_t to) {
+  const int64_t bytes = byte_size(type.dtype);
+  return {{StridedCopy(bytes, extents, from_strides, to_strides), 0, from * bytes, to * bytes}};
 }
 
-Kernel broadcast_in_dim(const Graph& graph, const Node& node) {
+Moves broadcast_in_dim(const Graph& graph, const Node& node) {
   const Type &from = operand_type(graph, node, 0), &to = result_type(graph, node);
   const Ints& dimensions = node.attributes.ints("dimensions");
   Ints strides(static_cast<size_t>(to.shape.rank()), 0), own = from.shape.strides();
@@ -28,14 +25,14 @@ Kernel broadcast_in_dim(const Graph& graph, const Node& node) {
   return copy(to, to.shape.extents(), strides, 0, to.shape.strides(), 0);
 }
 
-Kernel transpose(const Graph& graph, const Node& node) {
+Moves transpose(const Graph& graph, const Node& node) {
   const Type &from = operand_type(graph, node, 0), &to = result_type(graph, node);
   Ints strides, own = from.shape.strides();
   for (int64_t axis : node.attributes.ints("permutation")) strides.push_back(own[static_cast<size_t>(axis)]);
   return copy(to, to.shape.extents(), strides, 0, to.shape.strides(), 0);
 }
 
-Kernel slice(const Graph& graph, const Node& node) {
+Moves slice(const Graph& graph, const Node& node) {
   const Type &from = operand_type(graph, node, 0), &to = result_type(graph, node);
   const Ints &start = node.attributes.ints("start"), &steps = node.attributes.ints("strides");
   Ints strides = from.shape.strides();
@@ -48,7 +45,7 @@ Kernel slice(const Graph& graph, const Node& node) {
   return copy(to, to.shape.extents(), strides, offset, to.shape.strides(), 0);
 }
 
-Kernel reverse(const Graph& graph, const Node& node) {
+Moves reverse(const Graph& graph, const Node& node) {
   const Type& type = result_type(graph, node);
   Ints strides = type.shape.strides(), from = strides;
   int64_t offset = 0;
@@ -61,7 +58,7 @@ Kernel reverse(const Graph& graph, const Node& node) {
 }
 
 // Padding may be negative and cut elements off; only those that stay inside are copied.
-Kernel pad(const Graph& graph, const Node& node) {
+Moves pad(const Graph& graph, const Node& node) {
   const Type &from = operand_type(graph, node, 0), &to = result_type(graph, node);
   const Ints &low = node.attributes.ints("low"), &interior = node.attributes.ints("interior");
   Ints from_strides = from.shape.strides(), to_strides = to.shape.strides(), extents(from_strides.size());
@@ -77,32 +74,29 @@ Kernel pad(const Graph& graph, const Node& node) {
     to_offset += (low[i] + first * step) * to_strides[i];
     to_strides[i] = extents[i] <= 1 ? 0 : to_strides[i] * step;
   }
-  Kernel inside = copy(to, extents, from_strides, from_offset, to_strides, to_offset);
-  StridedCopy fill(byte_size(to.dtype), {to.shape.elements()}, {0}, {1});
-  return {[inside = std::move(inside.run), fill = std::move(fill)](const Pointers& p) {
-            fill(p.operands[1], p.results[0]);
-            inside(p);
-          },
-          0};
+  Moves moves = copy(to, extents, from_strides, from_offset, to_strides, to_offset);
+  moves.insert(moves.begin(), {StridedCopy(byte_size(to.dtype), {to.shape.elements()}, {0}, {1}), 1, 0, 0});
+  return moves;
 }
 
-Kernel concatenate(const Graph& graph, const Node& node) {
+Moves concatenate(const Graph& graph, const Node& node) {
   const Type& to = result_type(graph, node);
-  int64_t offset = 0, bytes = byte_size(to.dtype);
-  auto axis = node.attributes.integer("dimension");
-  Ints strides = to.shape.strides();
-  struct Part {
-    StridedCopy copy;
-    int64_t offset;
-  };
-  std::vector<Part> parts;
-  for (ValueId id : node.operands) {
-    const Shape& shape = graph.type(id).shape;
-    parts.push_back({StridedCopy(bytes, shape.extents(), shape.strides(), strides), offset * bytes});
+  const auto axis = node.attributes.integer("dimension");
+  const Ints strides = to.shape.strides();
+  int64_t offset = 0;
+  Moves moves;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const Shape& shape = operand_type(graph, node, i).shape;
+    const int64_t bytes = byte_size(to.dtype);
+    moves.push_back({StridedCopy(bytes, shape.extents(), shape.strides(), strides), i, 0, offset * bytes});
     offset += shape[axis] * strides[static_cast<size_t>(axis)];
   }
-  return {[parts = std::move(parts)](const Pointers& p) {
-            for (size_t i = 0; i < parts.size(); ++i) parts[i].copy(p.operands[i], p.results[0] + parts[i].offset);
+  return moves;
+}
+
+Kernel move(const Graph& graph, const Node& node) {
+  return {[moves = moves_of(graph, node)](const Pointers& p) {
+            for (const Move& move : moves) move.copy(p.operands[move.operand] + move.from, p.results[0] + move.to);
           },
           0};
 }
@@ -153,17 +147,29 @@ Kernel dynamic_update_slice(const Graph& graph, const Node& node) {
 }
 
 constexpr KernelRow rows[] = {
-    {Op::broadcast_in_dim, broadcast_in_dim},
-    {Op::transpose, transpose},
-    {Op::slice, slice},
-    {Op::reverse, reverse},
-    {Op::pad, pad},
-    {Op::concatenate, concatenate},
+    {Op::broadcast_in_dim, move},
+    {Op::transpose, move},
+    {Op::slice, move},
+    {Op::reverse, move},
+    {Op::pad, move},
+    {Op::concatenate, move},
     {Op::dynamic_slice, dynamic_slice},
     {Op::dynamic_update_slice, dynamic_update_slice},
 };
 
 }  // namespace
+
+Moves moves_of(const Graph& graph, const Node& node) {
+  switch (node.op) {
+    case Op::broadcast_in_dim: return broadcast_in_dim(graph, node);
+    case Op::transpose: return transpose(graph, node);
+    case Op::slice: return slice(graph, node);
+    case Op::reverse: return reverse(graph, node);
+    case Op::pad: return pad(graph, node);
+    case Op::concatenate: return concatenate(graph, node);
+    default: return {};
+  }
+}
 
 std::span<const KernelRow> movement_kernels() { return rows; }
 

@@ -117,22 +117,25 @@ StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints&
   plane_ = transpose_plane_of(element_bytes);
 }
 
-void StridedCopy::operator()(const std::byte* from, std::byte* to) const {
-  if (empty_) return;
-  const Axis& row = axes_.back();
+void StridedCopy::piece(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const {
+  if (begin >= end) return;
+  from += begin * axes_[0].from;
+  to += begin * axes_[0].to;
+  const auto axis_at = [&](size_t axis) { return Axis{axis == 0 ? end - begin : axes_[axis].extent, axes_[axis].from, axes_[axis].to}; };
   const size_t outer = axes_.size() - (plane_ != nullptr ? 2 : 1);
+  const Axis row = axis_at(axes_.size() - 1), rows = axis_at(outer);
   std::array<int64_t, most_axes> position;
   std::fill_n(position.begin(), outer, 0);
   while (true) {
     if (plane_ != nullptr) {
-      plane_(from, to, axes_[outer], row);
+      plane_(from, to, rows, row);
     } else {
       row_(from, to, row.extent, row.from, row.to);
     }
     size_t axis = outer;
     while (true) {
       if (axis == 0) return;
-      const Axis& a = axes_[--axis];
+      const Axis a = axis_at(--axis);
       from += a.from;
       to += a.to;
       if (++position[axis] < a.extent) break;

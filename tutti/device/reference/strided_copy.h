@@ -16,7 +16,10 @@ class StridedCopy {
 
   // Copies; or does `row` instead.
   StridedCopy(int64_t element_bytes, const Ints& extents, const Ints& from_strides, const Ints& to_strides, Row row = nullptr);
-  void operator()(const std::byte* from, std::byte* to) const;
+  void operator()(const std::byte* from, std::byte* to) const { piece(from, to, 0, extent()); }
+  // The same for a part of the first axis, which has this extent; several threads may take a part each.
+  int64_t extent() const { return empty_ ? 0 : axes_[0].extent; }
+  void piece(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const;
 
   struct Axis {
     int64_t extent, from, to;  // strides in bytes

@@ -8,6 +8,8 @@
 #include "tutti/device/cpu/loops/match_rows.h"
 #include "tutti/device/cpu/loops/pool.h"
 #include "tutti/device/cpu/loops/reduce.h"
+#include "tutti/device/cpu/team.h"
+#include "tutti/device/reference/moves.h"
 
 namespace tutti::cpu {
 
@@ -73,6 +75,22 @@ std::optional<Step> match_reduction(const Selection& selection, int32_t index, s
   Step step = step_of(selection.graph(), index, "reduce");
   step.threads = selection.threads({.elements = selection.type(node.operands[0]).shape.elements()});
   step.kernel = make_reduction(selection.graph(), node, step.threads);
+  return step;
+}
+
+std::optional<Step> match_copy(const Selection& selection, int32_t index, std::string&) {
+  const Node& node = selection.node(index);
+  reference::Moves moves = reference::moves_of(selection.graph(), node);
+  if (moves.empty()) return {};
+  Step step = step_of(selection.graph(), index, "copy");
+  step.threads = selection.threads({.bytes = 2 * selection.type(node.results[0]).bytes()});
+  step.kernel.run = [moves = std::move(moves), threads = step.threads](const Pointers& p) {
+    for (const reference::Move& move : moves) {
+      share(move.copy.extent(), threads, [&](int64_t begin, int64_t end) {
+        move.copy.piece(p.operands[move.operand] + move.from, p.results[0] + move.to, begin, end);
+      });
+    }
+  };
   return step;
 }
 

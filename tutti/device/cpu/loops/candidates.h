@@ -13,5 +13,7 @@ std::optional<Step> match_pool(const Selection& selection, int32_t node, std::st
 std::optional<Step> match_reduction(const Selection& selection, int32_t node, std::string& reason);
 // Elementwise nodes around this one that share an iteration space and hand their results to nobody else.
 std::optional<Step> match_loop(const Selection& selection, int32_t node, std::string& reason);
+// Nodes that only place elements: concatenate, transpose, and what loops do not read where it lies.
+std::optional<Step> match_copy(const Selection& selection, int32_t node, std::string& reason);
 
 }  // namespace tutti::cpu

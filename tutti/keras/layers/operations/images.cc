@@ -303,7 +303,7 @@ Value sample(const Config& config, Value x, const std::vector<std::pair<int64_t,
 }
 
 Outputs map_coordinates(Call& c) {
-  Value x = array(c, "inputs"), coordinates;
+  Value x = array(c, "inputs");
   // Coordinates are one tensor, or a list with one an axis.
   auto each = operand_list(c, 1, "coordinates");
   if (static_cast<int64_t>(each.size()) != x.rank())
