@@ -129,7 +129,7 @@ Value quantized_dense(Call& c, const Quantization& q, Value x, int64_t units, bo
 }
 
 Value quantized_einsum_dense(Call& c, const Quantization& q, Value x, const std::string& equation, const EinsumShapes& shapes) {
-  const auto& [kernel_extents, bias, reduced, kernel_reduced, scale_extents, input_axes] = shapes;
+  const Ints &kernel_extents = shapes.kernel, &reduced = shapes.reduced, &kernel_reduced = shapes.kernel_reduced;
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < kernel_extents.size(); ++i) {
     bool summed = std::find(kernel_reduced.begin(), kernel_reduced.end(), static_cast<int64_t>(i)) != kernel_reduced.end();
@@ -137,13 +137,13 @@ Value quantized_einsum_dense(Call& c, const Quantization& q, Value x, const std:
     side = Shape({side, kernel_extents[i]}).elements();
   }
   bool packed = q.bits == 4;
-  Kernel kernel = read_kernel(c, q, packed ? Ints{rows, (columns + 1) / 2} : kernel_extents, packed ? Ints{columns} : scale_extents, rows,
-                              columns, bias);
+  Kernel kernel = read_kernel(c, q, packed ? Ints{rows, (columns + 1) / 2} : kernel_extents, packed ? Ints{columns} : shapes.kernel_scale,
+                              rows, columns, shapes.bias);
   // The input's scale in the output's axes: 1 where the input has no such label.
   auto in_output = [&](Value scale) {
     Value kept = squeeze(scale, reduced);
     Ints order, extents;
-    for (int64_t axis : input_axes) {
+    for (int64_t axis : shapes.input_axes) {
       if (axis >= 0) order.push_back(axis - std::count_if(reduced.begin(), reduced.end(), [&](int64_t r) { return r < axis; }));
       extents.push_back(axis >= 0 ? x.extent(axis) : 1);
     }
