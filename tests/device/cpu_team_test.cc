@@ -12,26 +12,62 @@
 namespace tutti::cpu {
 namespace {
 
-TEST(cpu_team, each_member_once) {
-  for (int members : {1, 2, 3, 7, 255, 1000}) {
-    std::vector<int> runs(1000);
-    int64_t told = 0;
-    team(members, [&](int64_t member, int64_t all) {
-      ++runs[static_cast<size_t>(member)];
-      if (member == 0) told = all;
-    });
-    EXPECT_EQ(told, std::min(members, most_members));
-    for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(runs[static_cast<size_t>(i)], i < told) << members << " " << i;
+TEST(cpu_team, each_piece_once) {
+  for (int threads : {1, 2, 3, 7, 255, 1000}) {
+    for (int64_t pieces : {0, 1, 2, 3, 8, 1000}) {
+      std::vector<int> runs(1000);
+      team(threads, pieces, [&](int64_t piece, int slot) {
+        EXPECT_LT(slot, threads);
+        ++runs[static_cast<size_t>(piece)];
+      });
+      for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(runs[static_cast<size_t>(i)], i < pieces) << threads << " " << i;
+    }
   }
 }
 
-// What members write is there when the team is done, again and again, after the threads have gone to sleep too.
+TEST(cpu_team, things_are_shared_whole) {
+  for (int threads : {1, 2, 5}) {
+    for (int64_t count : {0, 1, 2, 7, 41}) {
+      for (int64_t least : {1, 3}) {
+        const int64_t pieces = pieces_of(count, threads, least);
+        EXPECT_LE(pieces, 4 * threads);
+        std::vector<std::atomic<int>> seen(41);
+        share(count, threads, pieces, [&](int64_t begin, int64_t end, int) {
+          EXPECT_LT(begin, end);
+          for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        });
+        for (int64_t i = 0; i < 41; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i < count) << threads << " " << count << " " << i;
+      }
+    }
+  }
+  EXPECT_EQ(pieces_of(100, 2), 8);
+  EXPECT_EQ(pieces_of(100, 2, 20), 4);
+  EXPECT_EQ(pieces_of(3, 2, 20), 2);
+  EXPECT_EQ(pieces_of(100, 1), 1);
+}
+
+// Two pieces that run at the same time have different slots, also when a smaller team follows a larger one.
+TEST(cpu_team, slots_are_not_shared) {
+  std::vector<std::atomic<int>> busy(6);
+  for (int round = 0; round < 300; ++round) {
+    for (int threads : {6, 2, 4}) {
+      team(threads, 12, [&](int64_t, int slot) {
+        ASSERT_LT(slot, threads);
+        EXPECT_EQ(busy[static_cast<size_t>(slot)].exchange(1), 0);
+        std::this_thread::yield();
+        busy[static_cast<size_t>(slot)] = 0;
+      });
+    }
+  }
+}
+
+// What pieces write is there when the team is done, again and again, after the threads have gone to sleep too.
 TEST(cpu_team, results_are_there_afterwards) {
   std::vector<int64_t> numbers(3000);
   for (int round = 0; round < 2000; ++round) {
     if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    team(3, [&](int64_t member, int64_t members) {
-      for (int64_t i = 3000 * member / members; i < 3000 * (member + 1) / members; ++i) numbers[static_cast<size_t>(i)] += i;
+    share(3000, 3, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) numbers[static_cast<size_t>(i)] += i;
     });
   }
   EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}), int64_t{2000} * (2999 * 3000 / 2));
@@ -43,10 +79,10 @@ TEST(cpu_team, callers_at_the_same_time_do_not_wait_for_each_other) {
     std::vector<std::jthread> callers;
     for (int caller = 0; caller < 4; ++caller)
       callers.emplace_back([&] {
-        for (int round = 0; round < 500; ++round) team(3, [&](int64_t member, int64_t) { sum += member + 1; });
+        for (int round = 0; round < 500; ++round) team(3, 5, [&](int64_t piece, int) { sum += piece + 1; });
       });
   }
-  EXPECT_EQ(sum, 4 * 500 * 6);
+  EXPECT_EQ(sum, 4 * 500 * 15);
 }
 
 }  // namespace

@@ -84,9 +84,9 @@ double best_rate(int threads, bool shared, const Work& work) {
   int tries = 0;
   for (const Stopwatch all; tries < 3 || all.seconds() < 0.015; ++tries) {
     const Stopwatch watch;
-    team(threads, [&](int64_t member, int64_t members) {
+    team(threads, threads, [&](int64_t member, int) {
       const Stopwatch own;
-      const double amount = work(member, members);
+      const double amount = work(member, int64_t{threads});
       amounts[static_cast<size_t>(member)] = amount;
       rates[static_cast<size_t>(member)] = amount / own.seconds();
     });

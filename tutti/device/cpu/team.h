@@ -1,33 +1,46 @@
-// Work on several threads. The members of a team are pieces of work and not threads: the caller takes piece after piece, and so do the
-// threads that wait for work, if they come. On a busy machine nobody waits for a thread that has not begun; and when another caller has the
-// threads, this one does all pieces itself, so that a process never runs more threads than cores.
+// Work on several threads. It is cut into more pieces than there are threads: each thread has pieces of its own, always the same ones, so
+// that what it reads stays in its cache, and then takes those that others have not begun. So nobody waits for a thread that is late, slow
+// or never comes; and when another caller has the threads, this one does all pieces itself, so that a process never runs more threads than
+// cores.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti::cpu {
 
-inline constexpr int most_members = 255;
+inline constexpr int most_threads = 255;
 
-// call(context, member) for each member, on this thread and others. Allocates and starts threads when it is first asked for so many.
-void run_team(int members, void (*call)(const void* context, int64_t member), const void* context);
+// call(context, piece, slot) for each piece, on this thread and others. slot: below `threads`, no two pieces that run at the same time have
+// the same. Allocates and starts threads when it is first asked for so many.
+void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context);
 
-// body(member, members) for each member; with one it is an ordinary call.
+// body(piece, slot) for each piece; with one thread it is an ordinary loop.
 template <class Body>
-void team(int threads, const Body& body) {
-  if (threads <= 1) return body(int64_t{0}, int64_t{1});
-  const int64_t members = threads < most_members ? threads : most_members;
-  const auto one = [&](int64_t member) { body(member, members); };
-  using One = decltype(one);
+void team(int threads, int64_t pieces, const Body& body) {
+  if (threads <= 1 || pieces <= 1) {
+    for (int64_t piece = 0; piece < pieces; ++piece) body(piece, 0);
+    return;
+  }
   run_team(
-      static_cast<int>(members), [](const void* context, int64_t member) { (*static_cast<const One*>(context))(member); }, &one);
+      threads, pieces, [](const void* context, int64_t piece, int slot) { (*static_cast<const Body*>(context))(piece, slot); }, &body);
 }
 
-// body(begin, end) for pieces of [0, count), as many as threads or as there are things.
+// Into how many pieces to cut so many things: as many for each thread, some of them if each still has `least` things.
+inline int64_t pieces_of(int64_t count, int threads, int64_t least = 1) {
+  if (threads <= 1) return count > 0 ? 1 : 0;
+  for (int64_t each = 4; each > 1; --each)
+    if (count >= each * threads * least) return each * threads;
+  return count < threads ? count : threads;
+}
+
+// body(begin, end, slot) for pieces of [0, count).
+template <class Body>
+void share(int64_t count, int threads, int64_t pieces, const Body& body) {
+  team(threads, pieces, [&](int64_t piece, int slot) { body(count * piece / pieces, count * (piece + 1) / pieces, slot); });
+}
 template <class Body>
 void share(int64_t count, int threads, const Body& body) {
-  team(static_cast<int>(count < threads ? count : threads),
-       [&](int64_t member, int64_t members) { body(count * member / members, count * (member + 1) / members); });
+  share(count, threads, pieces_of(count, threads), [&](int64_t begin, int64_t end, int) { body(begin, end); });
 }
 
 }  // namespace tutti::cpu

@@ -13,7 +13,7 @@ namespace {
 
 // Floats of the image that stay in the second-level cache beside a panel of weights.
 constexpr int64_t kBandSize = 48 * 1024;
-constexpr int64_t kPixelsPerThread = 48;
+constexpr int64_t kPixelsOfPiece = 48;  // that make up for reading all weights
 
 // An exponent of ones is an infinity or a NaN.
 bool all_finite(const float* x, int64_t count) {
@@ -91,22 +91,24 @@ void Convolution::run(const float* x, Epilogue epilogue, float* y, float* worksp
   if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
   if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
-  if (threads <= 1) return run_rows(x, epilogue, y, workspace, 0, rows, 0, 1);
-  // Each thread takes some rows and all filters, or, of a small image, all rows and some filters.
-  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsPerThread * threads || weights_[0].panels().narrow;
-  team(threads, [&](int64_t member, int64_t members) {
-    float* band = workspace + member * band_size_;
-    if (by_rows) {
-      run_rows(x, epilogue, y, band, rows * member / members, rows * (member + 1) / members, 0, 1);
-    } else {
-      run_rows(x, epilogue, y, band, 0, rows, member, members);
-    }
-  });
+  const int64_t panels = weights_[0].panels().size();
+  // A piece is some rows and all filters, or, of a small image, all rows and some filters.
+  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsOfPiece * threads || weights_[0].panels().narrow;
+  if (threads <= 1 || by_rows) {
+    // At least as many rows as are copied twice where two pieces meet.
+    const int64_t least = std::max((kPixelsOfPiece + output_[2] - 1) / output_[2], shape_.kernel[1]);
+    share(rows, threads, pieces_of(rows, threads, least),
+          [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogue, y, workspace + slot * band_size_, first, last, 0, panels); });
+  } else {
+    const int64_t pieces = padded_ ? std::min<int64_t>(threads, panels) : pieces_of(panels, threads);  // each copies the whole image
+    share(panels, threads, pieces,
+          [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogue, y, workspace + slot * band_size_, 0, rows, first, last); });
+  }
 }
 
-// Output rows `first` to `last`, counted through planes and batch, of this member's share of the panels.
-void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t member,
-                           int64_t members) const {
+// Output rows `first` to `last`, counted through planes and batch, of some panels of each group.
+void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
+                           int64_t first_panel, int64_t last_panel) const {
   const int64_t height = output_[1], width = output_[2];
   RowsOfA a;
   a.offsets = pixels_.data();
@@ -132,7 +134,7 @@ void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, f
       if (own.bias) own.bias += group * panels.columns;
       if (own.residual) own.residual += column;
       a.data = data + group * (shape_.channels / shape_.groups);
-      multiply_panels(a, panels, panels.size() * member / members, panels.size() * (member + 1) / members, own, y + column, shape_.filters);
+      multiply_panels(a, panels, first_panel, last_panel, own, y + column, shape_.filters);
     }
     row += count;
   }

@@ -24,8 +24,8 @@ class Convolution {
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
 
  private:
-  void run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t member,
-                int64_t members) const;
+  void run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
+                int64_t last_panel) const;
   void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
 
   std::optional<Winograd> winograd_;  // when it is the better way; then nothing below is used

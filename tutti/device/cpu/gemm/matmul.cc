@@ -9,7 +9,7 @@ namespace {
 
 // Rows of A, in floats, that stay in the second-level cache while the panels pass by.
 constexpr int64_t kRowsBlock = 48 * 1024;
-constexpr int64_t kRowsPerThread = 48;
+constexpr int64_t kRowsOfPiece = 24;  // that make up for reading all of B
 
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
@@ -119,14 +119,15 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.count = rows;
   all.depth = b.depth;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
-  // Rows are divided as long as each thread gets enough of them to make up for reading all of B; else the columns.
-  const bool by_rows = rows >= kRowsPerThread * threads || rows >= b.columns || b.narrow;
-  team(threads, [&](int64_t member, int64_t members) {
-    if (!by_rows) return multiply_blocks(all, b, b.size() * member / members, b.size() * (member + 1) / members, epilogue, c, c_stride);
-    const int64_t first = rows * member / members;
+  // The rows are divided, or else the columns, whichever are more: every piece reads all of the other side.
+  if (rows < b.columns && !b.narrow) {
+    share(b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride); });
+    return;
+  }
+  share(rows, threads, pieces_of(rows, threads, kRowsOfPiece), [&](int64_t first, int64_t last, int) {
     RowsOfA part = all;
     part.data += first * a_stride;
-    part.count = rows * (member + 1) / members - first;
+    part.count = last - first;
     Epilogue shifted = epilogue;
     if (shifted.residual) shifted.residual += first * shifted.residual_stride;
     multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
@@ -138,13 +139,11 @@ int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
   const int64_t size = packed_size(depth, columns);
   const LeftRows left = rows > 1 ? LeftRows::several : LeftRows::any;
-  team(threads, [&](int64_t member, int64_t members) {
-    for (int64_t i = batch * member / members; i < batch * (member + 1) / members; ++i) {
-      const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, left, workspace + member * size);
-      Epilogue own = epilogue;
-      if (own.residual) own.residual += i * c_step;
-      matmul(rows, a + i * a_step, a_stride, panels, own, c + i * c_step, c_stride, 1);
-    }
+  team(threads, batch, [&](int64_t i, int slot) {
+    const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, left, workspace + slot * size);
+    Epilogue own = epilogue;
+    if (own.residual) own.residual += i * c_step;
+    matmul(rows, a + i * a_step, a_stride, panels, own, c + i * c_step, c_stride, 1);
   });
 }
 

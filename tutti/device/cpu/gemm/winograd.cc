@@ -10,7 +10,7 @@ namespace {
 
 // Tiles whose planes and products stay near while the weights pass by; a multiple of the rows of a tile of matmul.
 constexpr int64_t kTilesAtOnce = 48;
-constexpr int64_t kTilesPerThread = 12;  // that make up for reading all weights
+constexpr int64_t kTilesOfPiece = 12;  // that make up for reading all weights
 constexpr int64_t kPlanes = 16;
 constexpr int64_t kMultiple = 16;  // of channels and filters: whole vectors on every machine
 
@@ -76,16 +76,19 @@ int64_t Winograd::workspace(int threads) const { return std::max(1, threads) * b
 
 void Winograd::run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
   const int64_t panels = planes_[0].panels().size();
-  team(threads, [&](int64_t member, int64_t members) {
-    float* own = workspace + member * block_ * kPlanes * (shape_.channels + shape_.filters);
-    // Each thread takes some tiles and all filters; or, of few tiles, all and some filters.
-    const bool by_tiles = tiles_ >= kTilesPerThread * members;
-    const int64_t first = by_tiles ? tiles_ * member / members : 0, last = by_tiles ? tiles_ * (member + 1) / members : tiles_;
-    const int64_t first_panel = by_tiles ? 0 : panels * member / members, last_panel = by_tiles ? panels : panels * (member + 1) / members;
-    for (int64_t tile = first; tile < last; tile += block_) {
+  const auto run_tiles = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel, int slot) {
+    float* own = workspace + slot * block_ * kPlanes * (shape_.channels + shape_.filters);
+    for (int64_t tile = first; tile < last; tile += block_)
       run_block(x, epilogue, y, own, tile, std::min(last, tile + block_), first_panel, last_panel);
-    }
-  });
+  };
+  // A piece is some tiles and all filters; or, of few tiles, all and some filters.
+  if (threads <= 1 || tiles_ >= kTilesOfPiece * threads) {
+    share(tiles_, threads, pieces_of(tiles_, threads, block_),
+          [&](int64_t first, int64_t last, int slot) { run_tiles(first, last, 0, panels, slot); });
+  } else {
+    share(panels, threads, std::min<int64_t>(threads, panels),
+          [&](int64_t first, int64_t last, int slot) { run_tiles(0, tiles_, first, last, slot); });
+  }
 }
 
 void Winograd::run_block(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first_tile, int64_t last_tile,

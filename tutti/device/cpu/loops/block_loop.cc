@@ -15,9 +15,8 @@ constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at 
 void BlockLoop::operator()(const Pointers& p) const {
   const int64_t blocks = space.blocks();
   if (blocks == 0) return;
-  team(static_cast<int>(std::min<int64_t>(threads, blocks)), [&](int64_t member, int64_t members) {
-    run(p, p.workspace + member * thread_bytes, blocks * member / members, blocks * (member + 1) / members);
-  });
+  share(blocks, threads, pieces_of(blocks, threads),
+        [&](int64_t begin, int64_t end, int slot) { run(p, p.workspace + slot * thread_bytes, begin, end); });
 }
 
 void BlockLoop::run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {
