@@ -16,8 +16,8 @@ sys.path.insert(0, str(PEERS))
 import engines  # noqa: E402
 import models  # noqa: E402
 
-SECONDS, ROUNDS = 1.0, 3
-PYTHON = ("keras.predict", "keras call", "tf.function", "tf.function XLA")  # a process of these takes long to start and they are far behind: one round
+SECONDS, ROUNDS = 0.25, 12
+PYTHON = ("keras.predict", "keras call", "tf.function", "tf.function XLA")  # far behind: one round
 NATIVE = tuple(f"{engine} {threads}" for engine in ("ONNX Runtime", "OpenVINO", "LiteRT") for threads in (1, 2))
 OURS = ("tutti", "tutti 1")
 
@@ -59,19 +59,25 @@ def chosen(wanted):
 
 
 def measure(folder, build):
-    """The times of every engine, {engine: {p50_us, p99_us} or {error}}; the rounds of the fast ones take turns, so that all see the same noise."""
+    """The times of every engine, {engine: {p50_us, p99_us} or {error}}. They take turns, many short ones, so that all see the same noise; the median counts."""
     print(f"bench: {folder.name}", file=sys.stderr)
     check_ours(folder, build)
-    rounds = {engine: [] for engine in (*OURS, *NATIVE)}
-    for _ in range(ROUNDS):
-        for engine, results in rounds.items():
-            results.append(tutti(folder, build, engine) if engine in OURS else peer(folder, *engine.rsplit(" ", 1)))
-    times = {engine: min(results, key=lambda r: abs(r.get("p50_us", 0) - middle(results))) for engine, results in rounds.items()}
-    return times | {engine: peer(folder, engine, 2) for engine in PYTHON}
+    turns = {engine: Ours(folder, build, engine) for engine in OURS} | {engine: Peer(folder, *engine.rsplit(" ", 1)) for engine in NATIVE}
+    rounds = [{engine: turn(SECONDS) for engine, turn in turns.items()} for _ in range(ROUNDS)]
+    times = {engine: middle([one[engine] for one in rounds]) for engine in turns}
+    for turn in turns.values():
+        turn.end()
+    for engine in PYTHON:
+        alone = Peer(folder, engine, 2)
+        times[engine] = alone(4 * SECONDS)
+        alone.end()
+    return times
 
 
 def middle(results):
-    return statistics.median(r.get("p50_us", 0) for r in results)
+    if any("error" in one for one in results):
+        return next(one for one in results if "error" in one)
+    return {key: statistics.median(one[key] for one in results) for key in ("p50_us", "p99_us")}
 
 
 def check_ours(folder, build):
@@ -83,25 +89,52 @@ def check_ours(folder, build):
         raise SystemExit(f"bench: our answer to {folder.name} {difference}")
 
 
-def tutti(folder, build, engine):
-    command = [build / "tutti", "predict", folder / "model.keras", folder / "x.npy", "--latency", "--json"]
-    command += ["--threads", "1"] if engine.endswith(" 1") else []
+class Ours:
+    """Predicts for some seconds when it is called, in a process of its own each time: ours starts quickly."""
 
-    def latency(repeat):
-        return json.loads(subprocess.run([*command, "--repeat", str(repeat)], check=True, stdout=subprocess.PIPE).stdout)
+    def __init__(self, folder, build, engine):
+        self.command = [build / "tutti", "predict", folder / "model.keras", folder / "x.npy", "--latency", "--json"]
+        self.command += ["--threads", "1"] if engine.endswith(" 1") else []
+        self.guess = self.latency(5)["p50_us"]
 
-    guess = latency(5)["p50_us"]
-    return latency(max(5, int(SECONDS * 1e6 / guess)))
+    def __call__(self, seconds):
+        result = self.latency(max(5, int(seconds * 1e6 / self.guess)))
+        self.guess = result["p50_us"]
+        return result
+
+    def latency(self, repeat):
+        return json.loads(subprocess.run([*self.command, "--repeat", str(repeat)], check=True, stdout=subprocess.PIPE).stdout)
+
+    def end(self):
+        pass
 
 
-def peer(folder, engine, threads):
-    done = subprocess.run([sys.executable, PEERS / "engines.py", engine, folder, str(threads), str(SECONDS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    if done.returncode:
-        return {"error": f"ended with {done.returncode}"}
-    result = json.loads(done.stdout.splitlines()[-1])
-    if "error" in result:
-        print(f"bench: {engine} on {folder.name}: {result['error']}", file=sys.stderr)
-    return result
+class Peer:
+    """The same in a process that stays: a peer and its Python take seconds to start."""
+
+    def __init__(self, folder, engine, threads):
+        self.process = subprocess.Popen(
+            [sys.executable, PEERS / "engines.py", engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.result = self.answer()
+        if "error" in self.result:
+            print(f"bench: {engine} on {folder.name}: {self.result['error']}", file=sys.stderr)
+
+    def __call__(self, seconds):
+        if "error" not in self.result:
+            print(seconds, file=self.process.stdin, flush=True)
+            self.result = self.answer()
+        return self.result
+
+    def answer(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):  # what the engines themselves print is not for us
+                return json.loads(line)
+        return {"error": f"ended with {self.process.wait()}"}
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def shown(times):

@@ -1,7 +1,7 @@
-"""Runs one engine on one model: engines.py ENGINE FOLDER THREADS SECONDS.
+"""Runs one engine on one model: engines.py ENGINE FOLDER THREADS.
 
-FOLDER is one that models.py made. The answer is compared with Keras's first; then the same sample is predicted over and over for that long. Prints
-{"p50_us", "p99_us", "runs"}, or {"error"}.
+FOLDER is one that models.py made. The answer is compared with Keras's first; prints {} or {"error"}. Then, for each line of stdin, a number of seconds,
+the same sample is predicted over and over for that long; prints {"p50_us", "p99_us", "runs"}.
 """
 
 import json
@@ -93,15 +93,15 @@ ENGINES = {
 
 
 def main():
-    engine, folder, threads, seconds = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    engine, folder, threads = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
     x, wanted = np.load(folder / "x.npy"), np.load(folder / "y.npy")
     run, fetch = ENGINES[engine](folder, x, threads)
     difference = differs(fetch(run()), wanted)
-    if difference:
-        return {"error": difference}
-    repeat(run, seconds * WARM_UP)
-    times = repeat(run, seconds)
-    return {"p50_us": float(np.percentile(times, 50)) / 1e3, "p99_us": float(np.percentile(times, 99)) / 1e3, "runs": len(times)}
+    yield {"error": difference} if difference else {}
+    for line in sys.stdin:
+        repeat(run, float(line) * WARM_UP)
+        times = repeat(run, float(line))
+        yield {"p50_us": float(np.percentile(times, 50)) / 1e3, "p99_us": float(np.percentile(times, 99)) / 1e3, "runs": len(times)}
 
 
 def differs(got, wanted):
@@ -124,7 +124,7 @@ def repeat(run, seconds):
 
 if __name__ == "__main__":
     try:
-        result = main()
+        for result in main():
+            print(json.dumps(result), flush=True)
     except Exception as problem:  # an engine that cannot run a model is a row of the table, not the end of the benchmark
-        result = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0][:200]}
-    print(json.dumps(result))
+        print(json.dumps({"error": f"{type(problem).__name__}: {problem}".splitlines()[0][:200]}))
