@@ -43,8 +43,11 @@ class Sort {
         int64_t base = o * extent_ * stride_ + i;
         for (int64_t k = 0; k < extent_; ++k) rows_.read(p.operands[0] + (base + k * stride_) * rows_.bytes, keys + k, 1);
         std::iota(order, order + extent_, 0);
-        std::stable_sort(order, order + extent_,
-                         [&](int64_t a, int64_t b) { return descending_ ? before(keys[b], keys[a]) : before(keys[a], keys[b]); });
+        // Stable by the tie-break: std::stable_sort allocates.
+        std::sort(order, order + extent_, [&](int64_t a, int64_t b) {
+          const W low = descending_ ? keys[b] : keys[a], high = descending_ ? keys[a] : keys[b];
+          return before(low, high) || (!before(high, low) && a < b);
+        });
         for (size_t v = 0; v < bytes_.size(); ++v)
           for (int64_t k = 0; k < extent_; ++k)
             std::memcpy(p.results[v] + (base + k * stride_) * bytes_[v], p.operands[v] + (base + order[k] * stride_) * bytes_[v],
