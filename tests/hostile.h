@@ -20,8 +20,8 @@ namespace tutti {
 
 using Bytes = std::vector<std::byte>;
 
-// The address sanitizer makes everything slower, and reserves terabytes of address space for itself.
-#ifdef __SANITIZE_ADDRESS__
+// Sanitizers make everything slower, and reserve terabytes of address space for themselves.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;

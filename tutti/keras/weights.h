@@ -31,7 +31,10 @@ class Scope {
   Scope& child(const std::string& key, const std::string& name);
   // Finds or makes variable number `index`; throws InvalidModel when it exists with another type.
   Variable& variable(size_t index, const std::string& name, const Type& type, bool trainable);
-  void set_trainable(bool trainable) { trainable_ = trainable; }
+  // Writes nothing when nothing changes: once a model is declared, threads lower it at the same time.
+  void set_trainable(bool trainable) {
+    if (trainable_ != trainable) trainable_ = trainable;
+  }
 
   const std::string& path() const { return path_; }
   const std::string& key() const { return key_; }
