@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -110,20 +111,23 @@ class Ours:
 
 
 class Peer:
-    """The same in a process that stays: a peer and its Python take seconds to start."""
+    """The same in a process that stays, because a peer and its Python take seconds to start; stopped between its turns, because some spin."""
 
     def __init__(self, folder, engine, threads):
         self.process = subprocess.Popen(
             [sys.executable, PEERS / "engines.py", engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         self.result = self.answer()
+        self.process.send_signal(signal.SIGSTOP)
         if "error" in self.result:
             print(f"bench: {engine} on {folder.name}: {self.result['error']}", file=sys.stderr)
 
     def __call__(self, seconds):
         if "error" not in self.result:
+            self.process.send_signal(signal.SIGCONT)
             print(seconds, file=self.process.stdin, flush=True)
             self.result = self.answer()
+            self.process.send_signal(signal.SIGSTOP)
         return self.result
 
     def answer(self):
@@ -133,6 +137,7 @@ class Peer:
         return {"error": f"ended with {self.process.wait()}"}
 
     def end(self):
+        self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()
 
