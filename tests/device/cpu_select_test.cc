@@ -89,13 +89,20 @@ TEST(cpu_select, threads_by_the_work) {
   EXPECT_EQ(threads(1, 64, 64), 1);
   EXPECT_EQ(threads(16, 128, 128), 1);
   EXPECT_EQ(threads(64, 256, 256), 4);
-  EXPECT_EQ(threads(1, 512, 512), 2);
+  EXPECT_EQ(threads(1, 512, 512), 4);
   EXPECT_EQ(threads(1, 4096, 4096), 4);
   for (int64_t elements : {1'000, 10'000'000}) {
     Graph graph;
     graph.output("y", tanh(graph.input("x", {DType::f32, {elements}})));
     EXPECT_EQ(select_steps(graph, {.threads = 4}).at(0).threads, elements == 1'000 ? 1 : 4);
     EXPECT_EQ(select_steps(graph, {.threads = 1}).at(0).threads, 1);
+  }
+  // A small kernel alone does not wake a thread; after a large one it is awake.
+  for (bool large : {false, true}) {
+    Graph graph;
+    graph.output("y", tanh(graph.input("x", {DType::f32, {30'000}})));
+    if (large) graph.output("z", tanh(graph.input("w", {DType::f32, {10'000'000}})));
+    EXPECT_EQ(select_steps(graph, {.threads = 4}).at(0).threads, large ? 2 : 1);
   }
 }
 

@@ -36,7 +36,7 @@ class Selection {
   Packer packer(const Tensor& weights) const { return options_.packs != nullptr ? options_.packs->packer(weights) : Packer(pack_anew); }
   // Remembers why a candidate does not take a node, or not well.
   void refuse(int32_t node, std::string_view candidate, std::string reason) const;
-  // That a kernel should use: so many that each has a few times more to do than waking it costs.
+  // That a kernel should use: so many that each has a few times more to do than joining in costs; one in all of a small program.
   int threads(const Work& work) const;
   const Node& node(int32_t index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
   const Type& type(ValueId id) const { return graph_.type(id); }
@@ -59,6 +59,7 @@ class Selection {
  private:
   const Graph& graph_;
   SelectOptions options_;
+  bool is_large_;  // enough to do for a second thread
   std::vector<bool> taken_;                    // per node
   std::vector<std::vector<int32_t>> readers_;  // per value
 };

@@ -5,6 +5,7 @@
 #include "tutti/device/cpu/loops/candidates.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
+#include "tutti/graph/cost.h"
 #include "tutti/transform/rebuild.h"
 
 namespace tutti::cpu {
@@ -65,12 +66,27 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
   return kept;
 }
 
+// The time of one core, roughly: what kernels reach where caches feed them.
+double nanoseconds(const Work& work) {
+  constexpr double flops = 60, elements = 8, bytes = 50;  // in one of them
+  return std::max(static_cast<double>(work.flops) / flops + static_cast<double>(work.elements) / elements,
+                  static_cast<double>(work.bytes) / bytes);
+}
+
+// Of a program, to wake a second thread; then of a kernel, to use it, which takes less than a microsecond once it is awake, and keeps what
+// each thread has made in its own cache; and for each further one.
+constexpr double worth_a_team = 20'000, worth_a_second = 2'500, worth_a_thread = 5'000;
+
 }  // namespace
 
 std::span<const Candidate> candidates() { return list; }
 
 Selection::Selection(const Graph& graph, const SelectOptions& options)
-    : graph_(graph), options_(options), taken_(graph.nodes().size()), readers_(graph.value_count()) {
+    : graph_(graph),
+      options_(options),
+      is_large_(options.threads > 1 && nanoseconds({.flops = cost(graph).flops, .bytes = cost(graph).bytes}) >= worth_a_team),
+      taken_(graph.nodes().size()),
+      readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (ValueId id : graph.nodes()[n].operands) readers_[at(id)].push_back(static_cast<int32_t>(n));
   for (const auto& output : graph.outputs()) readers_[at(output.value)].push_back(-1);
@@ -78,11 +94,10 @@ Selection::Selection(const Graph& graph, const SelectOptions& options)
 }
 
 int Selection::threads(const Work& work) const {
-  // A nanosecond of one core, roughly: what kernels reach where caches feed them. Entering and leaving a team takes some microseconds.
-  constexpr double flops = 60, elements = 8, bytes = 50, worth_a_thread = 10'000;
-  const double time = std::max(static_cast<double>(work.flops) / flops + static_cast<double>(work.elements) / elements,
-                               static_cast<double>(work.bytes) / bytes);
-  return static_cast<int>(std::clamp(time / worth_a_thread, 1.0, static_cast<double>(options_.threads)));
+  if (!is_large_) return 1;
+  const double time = nanoseconds(work);
+  if (time < worth_a_second) return 1;
+  return static_cast<int>(std::clamp(time / worth_a_thread, 2.0, static_cast<double>(std::max(2, options_.threads))));
 }
 
 int32_t Selection::single_user(ValueId id) const {

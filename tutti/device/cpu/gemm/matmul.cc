@@ -9,7 +9,9 @@ namespace {
 
 // Rows of A, in floats, that stay in the second-level cache while the panels pass by.
 constexpr int64_t kRowsBlock = 48 * 1024;
-constexpr int64_t kRowsOfPiece = 24;  // that make up for reading all of B
+// Rows of a piece that make up for reading all of B, from the second-level cache or from beyond.
+constexpr int64_t kFewRows = 24, kManyRows = 48;
+constexpr int64_t kNearMatrix = 64 * 1024;  // floats
 
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
@@ -119,19 +121,20 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.count = rows;
   all.depth = b.depth;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
-  // The rows are divided, or else the columns, whichever are more: every piece reads all of the other side.
-  if (rows < b.columns && !b.narrow) {
+  // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
+  if (rows < kFewRows * threads && rows < b.columns && !b.narrow) {
     share(b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride); });
     return;
   }
-  share(rows, threads, pieces_of(rows, threads, kRowsOfPiece), [&](int64_t first, int64_t last, int) {
-    RowsOfA part = all;
-    part.data += first * a_stride;
-    part.count = last - first;
-    Epilogue shifted = epilogue;
-    if (shifted.residual) shifted.residual += first * shifted.residual_stride;
-    multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
-  });
+  share(rows, threads, pieces_of(rows, threads, b.depth * b.columns <= kNearMatrix ? kFewRows : kManyRows),
+        [&](int64_t first, int64_t last, int) {
+          RowsOfA part = all;
+          part.data += first * a_stride;
+          part.count = last - first;
+          Epilogue shifted = epilogue;
+          if (shifted.residual) shifted.residual += first * shifted.residual_stride;
+          multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
+        });
 }
 
 int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * packed_size(depth, columns); }
