@@ -59,7 +59,7 @@ class Selection {
  private:
   const Graph& graph_;
   SelectOptions options_;
-  bool is_large_;  // enough to do for a second thread
+  bool is_large_;                              // enough to do for a second thread
   std::vector<bool> taken_;                    // per node
   std::vector<std::vector<int32_t>> readers_;  // per value
 };

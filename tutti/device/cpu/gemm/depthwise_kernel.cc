@@ -100,9 +100,8 @@ void taps_tile(const DepthwiseCall& call, const DepthwiseTaps& windows, const fl
 
 template <int Pixels, int Columns, int Stride, bool Inside>
 void rows_tile(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y, const float* residual) {
-  each_vector(call.channels, [&](int64_t channel) HWY_ATTR {
-    sum_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel);
-  });
+  each_vector(call.channels,
+              [&](int64_t channel) HWY_ATTR { sum_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel); });
 }
 
 // Pixels of a tile: as many sums as registers hold; fewer of small kernels, which wait for memory and not for sums.

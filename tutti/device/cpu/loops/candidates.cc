@@ -86,9 +86,8 @@ std::optional<Step> match_copy(const Selection& selection, int32_t index, std::s
   step.threads = selection.threads({.bytes = 2 * selection.type(node.results[0]).bytes()});
   step.kernel.run = [moves = std::move(moves), threads = step.threads](const Pointers& p) {
     for (const reference::Move& move : moves) {
-      share(move.copy.extent(), threads, [&](int64_t begin, int64_t end) {
-        move.copy.piece(p.operands[move.operand] + move.from, p.results[0] + move.to, begin, end);
-      });
+      share(move.copy.extent(), threads,
+            [&](int64_t begin, int64_t end) { move.copy.piece(p.operands[move.operand] + move.from, p.results[0] + move.to, begin, end); });
     }
   };
   return step;
