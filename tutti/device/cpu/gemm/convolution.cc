@@ -12,7 +12,7 @@ namespace tutti::cpu {
 namespace {
 
 // Floats of the image that stay in the second-level cache beside a panel of weights.
-constexpr int64_t kBandSize = 48 * 1024;
+constexpr int64_t kBandSize = int64_t{48} * 1024;
 constexpr int64_t kPixelsOfPiece = 48;  // that make up for reading all weights
 
 // An exponent of ones is an infinity or a NaN.

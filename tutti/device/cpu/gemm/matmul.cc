@@ -8,10 +8,10 @@ namespace tutti::cpu {
 namespace {
 
 // Rows of A, in floats, that stay in the second-level cache while the panels pass by.
-constexpr int64_t kRowsBlock = 48 * 1024;
+constexpr int64_t kRowsBlock = int64_t{48} * 1024;
 // Rows of a piece that make up for reading all of B, from the second-level cache or from beyond.
 constexpr int64_t kFewRows = 24, kManyRows = 48;
-constexpr int64_t kNearMatrix = 64 * 1024;  // floats
+constexpr int64_t kNearMatrix = int64_t{64} * 1024;  // floats
 
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
