@@ -14,18 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tutti/base/error.h"
 
 namespace tutti {
 
 using Bytes = std::vector<std::byte>;
-
-// Sanitizers make everything slower, and reserve terabytes of address space for themselves.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
 
 // While it lives, the process can take 256 MiB of address space more than it has; beyond, allocations fail with std::bad_alloc.
 class MemoryLimit {

@@ -1,5 +1,6 @@
 """One sample at a time: the median time of a prediction, ours and the peers'. Ratio: ours (threads as we choose) over the best peer's (its best of 1 and 2 threads)."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -63,22 +64,20 @@ def measure(folder, build):
     """The times of every engine, {engine: {p50_us, p99_us} or {error}}. They take turns, many short ones, so that all see the same noise; the median counts."""
     print(f"bench: {folder.name}", file=sys.stderr)
     check_ours(folder, build)
-    turns = {engine: Ours(folder, build, engine) for engine in OURS} | {engine: Peer(folder, *engine.rsplit(" ", 1)) for engine in NATIVE}
-    rounds = [{engine: turn(SECONDS) for engine, turn in turns.items()} for _ in range(ROUNDS)]
+    with contextlib.ExitStack() as ends:
+        turns = {engine: Ours(folder, build, engine) for engine in OURS}
+        turns |= {engine: ends.enter_context(Peer(folder, *engine.rsplit(" ", 1))) for engine in NATIVE}
+        rounds = [{engine: turn(SECONDS) for engine, turn in turns.items()} for _ in range(ROUNDS)]
     times = {engine: middle([one[engine] for one in rounds]) for engine in turns}
-    for turn in turns.values():
-        turn.end()
     for engine in PYTHON:
-        alone = Peer(folder, engine, 2)
-        times[engine] = alone(4 * SECONDS)
-        alone.end()
+        with Peer(folder, engine, 2) as alone:
+            times[engine] = alone(4 * SECONDS)
     return times
 
 
 def middle(results):
-    if any("error" in one for one in results):
-        return next(one for one in results if "error" in one)
-    return {key: statistics.median(one[key] for one in results) for key in ("p50_us", "p99_us")}
+    errors = [one for one in results if "error" in one]
+    return errors[0] if errors else {key: statistics.median(one[key] for one in results) for key in ("p50_us", "p99_us")}
 
 
 def check_ours(folder, build):
@@ -105,9 +104,6 @@ class Ours:
 
     def latency(self, repeat):
         return json.loads(subprocess.run([*self.command, "--repeat", str(repeat)], check=True, stdout=subprocess.PIPE).stdout)
-
-    def end(self):
-        pass
 
 
 class Peer:
@@ -136,7 +132,10 @@ class Peer:
                 return json.loads(line)
         return {"error": f"ended with {self.process.wait()}"}
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()

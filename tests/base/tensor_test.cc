@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/sanitized.h"
 #include "tests/scratch.h"
 #include "tutti/base/error.h"
 
@@ -63,7 +64,7 @@ TEST(tensor, a_scalar_and_no_elements_are_tensors_too) {
   EXPECT_TRUE(Tensor().empty());
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose allocators end the process instead
+#if !TUTTI_SANITIZED
 TEST(tensor, more_memory_than_there_is_is_an_error_of_ours) { EXPECT_THROW(Tensor(DType::f64, {int64_t{1} << 48}), OutOfMemory); }
 #endif
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/hostile.h"
+#include "tests/sanitized.h"
 #include "tutti/tutti.h"
 
 namespace tutti {

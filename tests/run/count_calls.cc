@@ -20,7 +20,7 @@ std::atomic<int64_t> allocations = 0, locks = 0, asked = 0;
 Calls count_calls() { return {allocations, locks, asked}; }
 }  // namespace tutti
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TUTTI_SANITIZED
 
 extern "C" {
 

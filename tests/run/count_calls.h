@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tests/sanitized.h"
+
 namespace tutti {
 
 struct Calls {
@@ -10,13 +12,8 @@ struct Calls {
   bool operator==(const Calls&) const = default;
 };
 
-// So far, by all threads. Sanitizers have an allocator of their own: under them nothing is counted.
+// So far, by all threads.
 Calls count_calls();
-inline constexpr bool calls_are_counted =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    false;
-#else
-    true;
-#endif
+inline constexpr bool calls_are_counted = !sanitized;
 
 }  // namespace tutti

@@ -73,6 +73,11 @@ double nanoseconds(const Work& work) {
                   static_cast<double>(work.bytes) / bytes);
 }
 
+Work work_of(const Graph& graph) {
+  const Cost all = cost(graph);
+  return {.flops = all.flops, .bytes = all.bytes};
+}
+
 // Of a program, to wake a second thread; then of a kernel, to use it, which takes less than a microsecond once it is awake, and keeps what
 // each thread has made in its own cache; and for each further one.
 constexpr double worth_a_team = 20'000, worth_a_second = 2'500, worth_a_thread = 5'000;
@@ -84,7 +89,7 @@ std::span<const Candidate> candidates() { return list; }
 Selection::Selection(const Graph& graph, const SelectOptions& options)
     : graph_(graph),
       options_(options),
-      is_large_(options.threads > 1 && nanoseconds({.flops = cost(graph).flops, .bytes = cost(graph).bytes}) >= worth_a_team),
+      is_large_(options.threads > 1 && nanoseconds(work_of(graph)) >= worth_a_team),
       taken_(graph.nodes().size()),
       readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
@@ -97,7 +102,7 @@ int Selection::threads(const Work& work) const {
   if (!is_large_) return 1;
   const double time = nanoseconds(work);
   if (time < worth_a_second) return 1;
-  return static_cast<int>(std::clamp(time / worth_a_thread, 2.0, static_cast<double>(std::max(2, options_.threads))));
+  return static_cast<int>(std::clamp(time / worth_a_thread, 2.0, static_cast<double>(options_.threads)));
 }
 
 int32_t Selection::single_user(ValueId id) const {

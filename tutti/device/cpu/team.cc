@@ -19,6 +19,7 @@ void pause() {
 }
 
 constexpr int spins = 4000;  // some tens of microseconds: the next kernel of a run comes soon
+constexpr int most_threads = 255;
 constexpr int64_t most_pieces = (int64_t{1} << 24) - 1;
 
 // The pieces of one thread that nobody has begun, and how many threads their job has: one word, so that to take one is one exchange. The

@@ -8,8 +8,6 @@
 
 namespace tutti::cpu {
 
-inline constexpr int most_threads = 255;
-
 // call(context, piece, slot) for each piece, on this thread and others. slot: below `threads`, no two pieces that run at the same time have
 // the same. Allocates and starts threads when it is first asked for so many.
 void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context);

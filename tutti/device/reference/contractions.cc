@@ -2,6 +2,7 @@
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/reference/multiply_rows.h"
 #include "tutti/device/reference/strided_copy.h"
+#include "tutti/graph/matrix.h"
 
 namespace tutti::reference {
 
@@ -41,20 +42,13 @@ struct Axes {
   }
 };
 
-Ints others(int64_t rank, const Ints& a, const Ints& b) {
-  Ints out;
-  for (int64_t i = 0; i < rank; ++i)
-    if (std::find(a.begin(), a.end(), i) == a.end() && std::find(b.begin(), b.end(), i) == b.end()) out.push_back(i);
-  return out;
-}
-
 template <class S>
 Kernel dot(const Graph& graph, const Node& node, SumRows<S> type) {
   const auto& a = node.attributes;
   const Shape &lhs = operand_type(graph, node, 0).shape, &rhs = operand_type(graph, node, 1).shape;
   const Axes lhs_batch(lhs, a.ints("lhs_batch")), rhs_batch(rhs, a.ints("rhs_batch"));
-  const Axes lhs_m(lhs, others(lhs.rank(), a.ints("lhs_batch"), a.ints("lhs_contracting")));
-  const Axes rhs_n(rhs, others(rhs.rank(), a.ints("rhs_batch"), a.ints("rhs_contracting")));
+  const Axes lhs_m(lhs, free_axes(lhs.rank(), a.ints("lhs_batch"), a.ints("lhs_contracting")));
+  const Axes rhs_n(rhs, free_axes(rhs.rank(), a.ints("rhs_batch"), a.ints("rhs_contracting")));
   const Axes lhs_k(lhs, a.ints("lhs_contracting")), rhs_k(rhs, a.ints("rhs_contracting"));
   const int64_t m = lhs_m.count, n = rhs_n.count, k = lhs_k.count;
 

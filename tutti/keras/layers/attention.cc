@@ -144,7 +144,7 @@ Attended attend(Call& c, Value query, Value key, Value value, Value mask, const 
   int64_t rank = query.rank();
   Ints batch, softmax_axes, order(static_cast<size_t>(rank), rank - 1);
   for (int64_t i = 0; i < rank - 1; ++i)
-    if (std::find(axes.begin(), axes.end(), i) == axes.end()) batch.push_back(i);
+    if (!includes(axes, i)) batch.push_back(i);
   auto attended = static_cast<int64_t>(axes.size()), leading = static_cast<int64_t>(batch.size());
   bool fused = c.lowering.keras_major >= 3 && c.config.number("dropout", 0) == 0 && !with_scores && rank == 4;
   DType dtype = query.dtype();
@@ -213,7 +213,7 @@ Outputs multi_head_attention(Call& c) {
   if (c.config.has("attention_axes")) {
     for (int64_t axis : c.config.ints("attention_axes")) {
       if (axis < 0) axis += spatial + 2;
-      if (axis < 1 || axis > spatial || std::find(axes.begin(), axes.end(), axis) != axes.end())
+      if (axis < 1 || axis > spatial || includes(axes, axis))
         c.config.invalid("'attention_axes' are different axes between batch and features; got {}",
                          to_string(c.config.ints("attention_axes")));
       axes.push_back(axis);

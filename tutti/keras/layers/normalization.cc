@@ -23,7 +23,7 @@ Ints broadcast_extents(Value x, const Ints& axes) {
 Ints other_axes(Value x, const Ints& axes) {
   Ints out;
   for (int64_t axis = 0; axis < x.rank(); ++axis)
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) out.push_back(axis);
+    if (!includes(axes, axis)) out.push_back(axis);
   return out;
 }
 

@@ -129,11 +129,10 @@ Value quantized_dense(Call& c, const Quantization& q, Value x, int64_t units, bo
 }
 
 Value quantized_einsum_dense(Call& c, const Quantization& q, Value x, const std::string& equation, const EinsumShapes& shapes) {
-  const Ints &kernel_extents = shapes.kernel, &reduced = shapes.reduced, &kernel_reduced = shapes.kernel_reduced;
+  const Ints &kernel_extents = shapes.kernel, &reduced = shapes.reduced;
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < kernel_extents.size(); ++i) {
-    bool summed = std::find(kernel_reduced.begin(), kernel_reduced.end(), static_cast<int64_t>(i)) != kernel_reduced.end();
-    int64_t& side = summed ? rows : columns;
+    int64_t& side = includes(shapes.kernel_reduced, static_cast<int64_t>(i)) ? rows : columns;
     side = Shape({side, kernel_extents[i]}).elements();
   }
   bool packed = q.bits == 4;

@@ -14,7 +14,6 @@ constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at 
 
 void BlockLoop::operator()(const Pointers& p) const {
   const int64_t blocks = space.blocks();
-  if (blocks == 0) return;
   share(blocks, threads, pieces_of(blocks, threads),
         [&](int64_t begin, int64_t end, int slot) { run(p, p.workspace + slot * thread_bytes, begin, end); });
 }

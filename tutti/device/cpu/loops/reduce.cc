@@ -128,13 +128,12 @@ std::vector<Stage> stages_of(const Shape& shape, const Ints& dimensions) {
   std::vector<Stage> stages;
   int64_t inner = 1;
   for (int64_t axis = shape.rank() - 1; axis >= 0;) {
-    const auto reduced = [&](int64_t i) { return std::find(dimensions.begin(), dimensions.end(), i) != dimensions.end(); };
-    if (!reduced(axis)) {
+    if (!includes(dimensions, axis)) {
       inner *= shape[axis--];
       continue;
     }
     Stage stage{1, 1, inner};
-    while (axis >= 0 && reduced(axis)) stage.length *= shape[axis--];
+    while (axis >= 0 && includes(dimensions, axis)) stage.length *= shape[axis--];
     for (int64_t i = 0; i <= axis; ++i) stage.outer *= shape[i];
     if (stage.length != 1) stages.push_back(stage);
   }
