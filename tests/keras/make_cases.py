@@ -85,7 +85,7 @@ def environment(oracle):
     return {
         "KERAS_BACKEND": "jax" if oracle == "jax" else "tensorflow",
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1",
+        "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TF_USE_LEGACY_KERAS": "1" if oracle == "tf_keras" else "0",
         "CUDA_VISIBLE_DEVICES": "-1",
@@ -93,7 +93,6 @@ def environment(oracle):
 
 
 def prepare(oracle):
-    import gc
     import logging
     import warnings
 
@@ -106,12 +105,15 @@ def prepare(oracle):
         from oracle import make_initializers_cheap
 
         make_initializers_cheap()
-    gc.freeze()
 
 
 def make_part(task):
     """Every `parts`-th case of a family, from `part` on. Returns its name, how many were written, which failed, which oracles it also needs."""
+    import gc
+
     oracle, family, part, parts, out, only = task
+    gc.collect()
+    gc.freeze()  # Keras collects whenever a variable is deleted, which gets slow when every module and compiled program is looked at
     written, failed, others, seen = 0, [], set(), set()
     folder = pathlib.Path(out) / family
     try:
