@@ -6,8 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
+
+#include "tutti/base/file.h"
 
 namespace tutti {
 
@@ -33,6 +36,12 @@ inline std::string slurp(const std::string& path) {
   std::ostringstream out;
   out << std::ifstream(path, std::ios::binary).rdbuf();
   return out.str();
+}
+
+inline std::string text_of(const ByteSource& source) {
+  std::string out(source.size(), '\0');
+  source.read(0, std::as_writable_bytes(std::span(out)));
+  return out;
 }
 
 // A file that make_arrays.py saved.

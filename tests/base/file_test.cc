@@ -9,11 +9,6 @@ namespace tutti {
 
 namespace {
 
-std::string text_of(const ByteSource& source) {
-  auto bytes = read_all(source, 1 << 20);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 TEST(file, reads_are_checked_against_the_size) {
   Scratch scratch;
   auto file = open_file(scratch.write("a", "0123456789"));

@@ -12,12 +12,6 @@ namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-std::string text_of(const ByteSource& source) {
-  std::string out(source.size(), '\0');
-  source.read(0, std::as_writable_bytes(std::span(out)));
-  return out;
-}
-
 TEST(Outputs, WhatWasWrittenCanBeReadBackBeforeTheCommit) {
   Scratch scratch;
   OutputFile file(scratch.path("x"));

@@ -11,7 +11,7 @@ namespace {
 
 std::string archive(const std::string& name) { return std::string(TUTTI_TEST_DATA) + "/base_archives/" + name + ".zip"; }
 
-Bytes bytes_of(const std::string& name) { return read_all(*open_file(archive(name)), 64 << 20); }
+Bytes bytes_of_archive(const std::string& name) { return read_all(*open_file(archive(name)), 64 << 20); }
 
 // Where `pattern` stands for the n-th time.
 size_t find(const Bytes& bytes, std::string_view pattern, int n = 0) {
@@ -28,7 +28,7 @@ void put(Bytes& bytes, size_t at, uint64_t value, size_t width) {
   for (size_t i = 0; i < width; ++i) bytes.at(at + i) = static_cast<std::byte>(value >> (8 * i));
 }
 
-std::string refusal(Bytes bytes) {
+std::string zip_refusal(Bytes bytes) {
   return message_of<InvalidModel>([&] {
     ZipReader zip(memory_source(std::move(bytes)));
     for (const auto& member : zip.members()) zip.open(member);
@@ -73,8 +73,8 @@ TEST(zip, other_methods_are_named) {
 }
 
 TEST(zip, what_is_no_archive_is_refused) {
-  EXPECT_PRED2(contains, refusal({}), "not a zip archive");
-  EXPECT_PRED2(contains, refusal(Bytes(1000)), "not a zip archive");
+  EXPECT_PRED2(contains, zip_refusal({}), "not a zip archive");
+  EXPECT_PRED2(contains, zip_refusal(Bytes(1000)), "not a zip archive");
 }
 
 TEST(zip, bombs_are_refused_before_they_are_inflated) {
@@ -92,11 +92,11 @@ TEST(zip, a_hundred_megabytes_of_zeros_are_no_bomb) {
 }
 
 TEST(zip, lies_in_the_directory_are_found) {
-  const Bytes good = bytes_of("seekable");
+  const Bytes good = bytes_of_archive("seekable");
   auto with = [&](size_t at, uint64_t value, size_t width) {
     Bytes bad = good;
     put(bad, at, value, width);
-    return refusal(std::move(bad));
+    return zip_refusal(std::move(bad));
   };
   const size_t first = find(good, central), second = find(good, central, 1), finish = find(good, end);
   EXPECT_PRED2(contains, with(first + 8, 1, 2), "encrypted");
@@ -114,18 +114,18 @@ TEST(zip, lies_in_the_directory_are_found) {
 }
 
 TEST(zip, a_ratio_that_deflate_cannot_have_is_refused) {
-  Bytes bad = bytes_of("seekable");
+  Bytes bad = bytes_of_archive("seekable");
   put(bad, find(bad, local, 1) + 22, 100 << 20, 4);
   put(bad, find(bad, central, 1) + 24, 100 << 20, 4);
-  EXPECT_PRED2(contains, refusal(bad), "beyond what is allowed");
+  EXPECT_PRED2(contains, zip_refusal(bad), "beyond what is allowed");
 }
 
 TEST(zip, a_member_that_disagrees_with_the_directory_is_found) {
-  const Bytes good = bytes_of("seekable");
+  const Bytes good = bytes_of_archive("seekable");
   auto with = [&](size_t at, uint64_t value, size_t width) {
     Bytes bad = good;
     put(bad, at, value, width);
-    return refusal(std::move(bad));
+    return zip_refusal(std::move(bad));
   };
   const size_t first = find(good, local), second = find(good, local, 1);
   EXPECT_PRED2(contains, with(first, 0, 4), "signature differs");
@@ -135,20 +135,20 @@ TEST(zip, a_member_that_disagrees_with_the_directory_is_found) {
   EXPECT_PRED2(contains, with(first + 28, 60000, 2), "the size differs");
   EXPECT_PRED2(contains, with(first + 30, 'M', 1), "name differs");
   EXPECT_PRED2(contains, with(second + 60, 0xffffffff, 4), "does not inflate");
-  const Bytes streamed = bytes_of("streamed");
+  const Bytes streamed = bytes_of_archive("streamed");
   Bytes bad = streamed;
   put(bad, find(streamed, "PK\x07\x08") + 4, 0, 4);
-  EXPECT_PRED2(contains, refusal(bad), "data descriptor differs");
+  EXPECT_PRED2(contains, zip_refusal(bad), "data descriptor differs");
 }
 
 TEST(zip, names_stay_inside_of_the_archive) {
-  const Bytes good = bytes_of("seekable");  // its first name has 13 letters: metadata.json
+  const Bytes good = bytes_of_archive("seekable");  // its first name has 13 letters: metadata.json
   auto named = [&](std::string_view name) {
     Bytes bad = good;
     for (size_t at : {find(good, local) + 30, find(good, central) + 46})
       std::transform(name.begin(), name.end(), bad.begin() + static_cast<std::ptrdiff_t>(at),
                      [](char c) { return static_cast<std::byte>(c); });
-    return refusal(std::move(bad));
+    return zip_refusal(std::move(bad));
   };
   EXPECT_PRED2(contains, named("/etc/password"), "not a relative path");
   EXPECT_PRED2(contains, named("C:/windows/xy"), "not a relative path");
@@ -160,20 +160,20 @@ TEST(zip, names_stay_inside_of_the_archive) {
 }
 
 TEST(zip, two_members_of_one_name_are_refused) {
-  Bytes bad = bytes_of("many");
+  Bytes bad = bytes_of_archive("many");
   for (const std::string& signature : {local, central}) {
     size_t header = signature == local ? 30 : 46;
     size_t at = find(bad, signature, 1) + header;
     put(bad, at + 1, '0', 1);  // m1 becomes m0
   }
-  EXPECT_PRED2(contains, refusal(bad), "two members are named 'm0'");
+  EXPECT_PRED2(contains, zip_refusal(bad), "two members are named 'm0'");
 }
 
 TEST(zip, damaged_archives_are_read_or_refused) {
   MemoryLimit limit;
   for (std::string name : {"seekable", "streamed_zip64"}) {
     Outcomes outcomes;
-    for_each_damage(bytes_of(name), 400, [&](const Bytes& bad, const std::string& what) {
+    for_each_damage(bytes_of_archive(name), 400, [&](const Bytes& bad, const std::string& what) {
       expect_contained(outcomes, name + ": " + what, [&] {
         ZipReader zip(memory_source(bad));
         for (const auto& member : zip.members()) read_all(*zip.open(member), 1 << 30);

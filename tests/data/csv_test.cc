@@ -122,10 +122,10 @@ TEST(Csv, IntegerInputsRefuseFractionsAndOverflow) {
   EXPECT_EQ(message("1e30\n", DType::i64), "[csv] x.csv: line 1, column 1: expected a whole number; got '1e30'");
 }
 
-struct Broken {
+struct BrokenTable {
   std::string name, text, message;
 };
-class BrokenCsv : public testing::TestWithParam<Broken> {};
+class BrokenCsv : public testing::TestWithParam<BrokenTable> {};
 
 TEST_P(BrokenCsv, IsRefusedWithItsPlaceAndReason) {
   std::string message = message_of<Error>([&] { values_of(GetParam().text); });
@@ -135,30 +135,30 @@ TEST_P(BrokenCsv, IsRefusedWithItsPlaceAndReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Csv, BrokenCsv,
-    testing::Values(Broken{"empty", "", "is empty"}, Broken{"only_blank_lines", "\n\n", "is empty"},
-                    Broken{"word", "age,size\n1,2\n3,abc\n", "line 3, column 2 ('size'): is not a number (or beyond float64); got 'abc'"},
-                    Broken{"word_in_first_row", "1,abc\n",
-                           "line 1, column 2: is not a number (or beyond float64); got 'abc'; hint: a header has no numbers"},
-                    Broken{"empty_field", "a,b\n1,\n", "line 2, column 2 ('b'): is empty; hint: leave no value out"},
-                    Broken{"quoted_empty_field", "a,b\n1,\"\"\n", "line 2, column 2 ('b'): is empty"},
-                    Broken{"short_row", "1,2,3\n4,5\n", "line 2 has 2 fields; the rows before it have 3"},
-                    Broken{"long_row", "a\n4,5\n", "line 2 has 2 fields; the rows before it have 1"},
-                    Broken{"blank_line", "1\n2\n\n3\n", "line 3 is blank; blank lines stand at the end only"},
-                    Broken{"semicolons", "a;b\n1;2\n", "got '1;2'; hint: fields are separated by commas"},
-                    Broken{"decimal_comma", "a,b\n\"1,5\",2\n", "line 2, column 1 ('a'): is not a number (or beyond float64); got '1,5'"},
-                    Broken{"too_large", "1e999\n1\n2e999\n",
-                           "line 3, column 1 ('1e999'): is not a number (or beyond float64); got '2e999'"},
-                    Broken{"two_signs", "1\n+-1\n", "got '+-1'"}, Broken{"hexadecimal", "1\n0x10\n", "got '0x10'"},
-                    Broken{"open_quote", "a,b\n1,\"2\n3,4\n", "line 2 has a quote that is never closed"},
-                    Broken{"after_quote", "a,b\n1,\"2\"3\n", "line 2 has text after a closing quote in field 2"},
-                    Broken{"line_after_quoted_lines", "\"a\nb\"\n1\nx\n", "line 4, column 1"},
-                    Broken{"utf16",
-                           "\xff\xfe"
-                           "1",
-                           "is UTF-16 text; hint: save it as UTF-8"},
-                    Broken{"binary", std::string("1\n\0\x1b[31m\n", 9), "got '\\x00\\x1b[31m'"},
-                    Broken{"endless_fields", "1\n" + std::string(3 << 20, ','), "line 2 has more than 1048576 fields"},
-                    Broken{"endless_row", "1\n" + std::string(20 << 20, '1'), "line 2 is longer than 16777216 bytes"}),
+    testing::Values(
+        BrokenTable{"empty", "", "is empty"}, BrokenTable{"only_blank_lines", "\n\n", "is empty"},
+        BrokenTable{"word", "age,size\n1,2\n3,abc\n", "line 3, column 2 ('size'): is not a number (or beyond float64); got 'abc'"},
+        BrokenTable{"word_in_first_row", "1,abc\n",
+                    "line 1, column 2: is not a number (or beyond float64); got 'abc'; hint: a header has no numbers"},
+        BrokenTable{"empty_field", "a,b\n1,\n", "line 2, column 2 ('b'): is empty; hint: leave no value out"},
+        BrokenTable{"quoted_empty_field", "a,b\n1,\"\"\n", "line 2, column 2 ('b'): is empty"},
+        BrokenTable{"short_row", "1,2,3\n4,5\n", "line 2 has 2 fields; the rows before it have 3"},
+        BrokenTable{"long_row", "a\n4,5\n", "line 2 has 2 fields; the rows before it have 1"},
+        BrokenTable{"blank_line", "1\n2\n\n3\n", "line 3 is blank; blank lines stand at the end only"},
+        BrokenTable{"semicolons", "a;b\n1;2\n", "got '1;2'; hint: fields are separated by commas"},
+        BrokenTable{"decimal_comma", "a,b\n\"1,5\",2\n", "line 2, column 1 ('a'): is not a number (or beyond float64); got '1,5'"},
+        BrokenTable{"too_large", "1e999\n1\n2e999\n", "line 3, column 1 ('1e999'): is not a number (or beyond float64); got '2e999'"},
+        BrokenTable{"two_signs", "1\n+-1\n", "got '+-1'"}, BrokenTable{"hexadecimal", "1\n0x10\n", "got '0x10'"},
+        BrokenTable{"open_quote", "a,b\n1,\"2\n3,4\n", "line 2 has a quote that is never closed"},
+        BrokenTable{"after_quote", "a,b\n1,\"2\"3\n", "line 2 has text after a closing quote in field 2"},
+        BrokenTable{"line_after_quoted_lines", "\"a\nb\"\n1\nx\n", "line 4, column 1"},
+        BrokenTable{"utf16",
+                    "\xff\xfe"
+                    "1",
+                    "is UTF-16 text; hint: save it as UTF-8"},
+        BrokenTable{"binary", std::string("1\n\0\x1b[31m\n", 9), "got '\\x00\\x1b[31m'"},
+        BrokenTable{"endless_fields", "1\n" + std::string(3 << 20, ','), "line 2 has more than 1048576 fields"},
+        BrokenTable{"endless_row", "1\n" + std::string(20 << 20, '1'), "line 2 is longer than 16777216 bytes"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Csv, WrittenNumbersAreReadBackExactly) {

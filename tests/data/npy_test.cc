@@ -133,10 +133,10 @@ TEST(Npy, OtherDTypesAreRefusedByName) {
   EXPECT_PRED2(contains, message_of<Unsupported>([] { read_npy(numpy_file("fields.npy")); }), "arrays with named fields are not read");
 }
 
-struct Broken {
+struct BrokenFile {
   std::string name, bytes, message;
 };
-class BrokenNpy : public testing::TestWithParam<Broken> {};
+class BrokenNpy : public testing::TestWithParam<BrokenFile> {};
 
 TEST_P(BrokenNpy, IsRefusedWithItsReason) {
   Scratch scratch;
@@ -148,33 +148,34 @@ TEST_P(BrokenNpy, IsRefusedWithItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Npy, BrokenNpy,
-    testing::Values(Broken{"empty", "", "not an .npy file; it has 0 bytes"},  //
-                    Broken{"magic", "hello, this is text", "does not begin with \\x93NUMPY"},
-                    Broken{"version", std::string(npy_magic) + std::string("\x09\x00\x10\x00{}  \n       ", 16),
-                           "format versions 1, 2 and 3 are read; got 9"},
-                    Broken{"cut_in_header", npy_bytes(dict("'<f4'", "(3,)")).substr(0, 30), "cut short; the header alone has"},
-                    Broken{"cut_in_data", npy_bytes(dict("'<f4'", "(3,)"), "12345678"),
-                           "float32 array of shape [3] needs 12 bytes of data; the file has 8"},
-                    Broken{"too_much_data", npy_bytes(dict("'<f4'", "(1,)"), "12345678"), "needs 4 bytes of data; the file has 8"},
-                    Broken{"huge_header", std::string(npy_magic) + std::string("\x02\x00\xff\xff\xff\xff", 6),
-                           "a header has at most 1048576 bytes; got 4294967295"},
-                    Broken{"huge_extent", npy_bytes(dict("'<f4'", "(999999999999999999999,)")), "extents are whole numbers from 0 to 2^48"},
-                    Broken{"huge_product", npy_bytes(dict("'<f4'", "(65536, 65536, 65536, 65536, 65536)")), "which no file can hold"},
-                    Broken{"huge_beside_zero", npy_bytes(dict("'<f4'", "(281474976710656, 281474976710656, 0)")), "which no file can hold"},
-                    Broken{"large", npy_bytes(dict("'<f4'", "(281474976710656,)")), "needs 1125899906842624 bytes of data; the file has 0"},
-                    Broken{"negative_extent", npy_bytes(dict("'<f4'", "(-1,)")), "extents are whole numbers"},
-                    Broken{"many_axes", npy_bytes(dict("'<f4'", ones(33))), "at most 32 axes"},
-                    Broken{"no_shape", npy_bytes("{'descr': '<f4', 'fortran_order': False}"), "descr, fortran_order and shape are needed"},
-                    Broken{"twice", npy_bytes("{'descr': '<f4', 'descr': '<f4'}"), "unknown or repeated key 'descr'"},
-                    Broken{"unknown_key", npy_bytes("{'describe': '<f4'}"), "unknown or repeated key 'describe'"},
-                    Broken{"not_a_dict", npy_bytes("__import__('os')"), "expected '{' at character 1"},
-                    Broken{"open_quote", npy_bytes("{'descr"), "a quote is not closed"},
-                    Broken{"after_dict", npy_bytes(dict("'<f4'", "()") + " x", "1234"), "text after the closing brace"},
-                    Broken{"order", npy_bytes("{'fortran_order': Maybe}"), "fortran_order is True or False"},
-                    Broken{"descr_number", npy_bytes(dict("4", "()")), "expected a quoted name"},
-                    Broken{"wide_float", npy_bytes(dict("'<f16'", "()")), "arrays of dtype '<f16' are not read"},
-                    Broken{"no_descr", npy_bytes(dict("''", "()")), "arrays of dtype '' are not read"},
-                    Broken{"control", npy_bytes(dict("'\x1b[31m\n'", "()")), "arrays of dtype '\\x1b[31m\\n' are not read"}),
+    testing::Values(
+        BrokenFile{"empty", "", "not an .npy file; it has 0 bytes"},  //
+        BrokenFile{"magic", "hello, this is text", "does not begin with \\x93NUMPY"},
+        BrokenFile{"version", std::string(npy_magic) + std::string("\x09\x00\x10\x00{}  \n       ", 16),
+                   "format versions 1, 2 and 3 are read; got 9"},
+        BrokenFile{"cut_in_header", npy_bytes(dict("'<f4'", "(3,)")).substr(0, 30), "cut short; the header alone has"},
+        BrokenFile{"cut_in_data", npy_bytes(dict("'<f4'", "(3,)"), "12345678"),
+                   "float32 array of shape [3] needs 12 bytes of data; the file has 8"},
+        BrokenFile{"too_much_data", npy_bytes(dict("'<f4'", "(1,)"), "12345678"), "needs 4 bytes of data; the file has 8"},
+        BrokenFile{"huge_header", std::string(npy_magic) + std::string("\x02\x00\xff\xff\xff\xff", 6),
+                   "a header has at most 1048576 bytes; got 4294967295"},
+        BrokenFile{"huge_extent", npy_bytes(dict("'<f4'", "(999999999999999999999,)")), "extents are whole numbers from 0 to 2^48"},
+        BrokenFile{"huge_product", npy_bytes(dict("'<f4'", "(65536, 65536, 65536, 65536, 65536)")), "which no file can hold"},
+        BrokenFile{"huge_beside_zero", npy_bytes(dict("'<f4'", "(281474976710656, 281474976710656, 0)")), "which no file can hold"},
+        BrokenFile{"large", npy_bytes(dict("'<f4'", "(281474976710656,)")), "needs 1125899906842624 bytes of data; the file has 0"},
+        BrokenFile{"negative_extent", npy_bytes(dict("'<f4'", "(-1,)")), "extents are whole numbers"},
+        BrokenFile{"many_axes", npy_bytes(dict("'<f4'", ones(33))), "at most 32 axes"},
+        BrokenFile{"no_shape", npy_bytes("{'descr': '<f4', 'fortran_order': False}"), "descr, fortran_order and shape are needed"},
+        BrokenFile{"twice", npy_bytes("{'descr': '<f4', 'descr': '<f4'}"), "unknown or repeated key 'descr'"},
+        BrokenFile{"unknown_key", npy_bytes("{'describe': '<f4'}"), "unknown or repeated key 'describe'"},
+        BrokenFile{"not_a_dict", npy_bytes("__import__('os')"), "expected '{' at character 1"},
+        BrokenFile{"open_quote", npy_bytes("{'descr"), "a quote is not closed"},
+        BrokenFile{"after_dict", npy_bytes(dict("'<f4'", "()") + " x", "1234"), "text after the closing brace"},
+        BrokenFile{"order", npy_bytes("{'fortran_order': Maybe}"), "fortran_order is True or False"},
+        BrokenFile{"descr_number", npy_bytes(dict("4", "()")), "expected a quoted name"},
+        BrokenFile{"wide_float", npy_bytes(dict("'<f16'", "()")), "arrays of dtype '<f16' are not read"},
+        BrokenFile{"no_descr", npy_bytes(dict("''", "()")), "arrays of dtype '' are not read"},
+        BrokenFile{"control", npy_bytes(dict("'\x1b[31m\n'", "()")), "arrays of dtype '\\x1b[31m\\n' are not read"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

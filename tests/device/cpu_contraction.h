@@ -28,7 +28,7 @@ class Floats {
   float* data_;
 };
 
-inline std::vector<float> random_floats(int64_t size, unsigned seed) {
+inline std::vector<float> normal_floats(int64_t size, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<size_t>(size));

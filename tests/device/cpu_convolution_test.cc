@@ -41,9 +41,9 @@ Result expected(const ConvolutionShape& shape, const std::vector<float>& x, cons
 
 void check(const ConvolutionShape& shape, int threads = 1) {
   const int64_t taps = shape.kernel[0] * shape.kernel[1] * shape.kernel[2], pixels = shape.output_pixels();
-  const auto x = random_floats(shape.batch * shape.input[0] * shape.input[1] * shape.input[2] * shape.channels, 1);
-  const auto weights = random_floats(taps * shape.channels / shape.groups * shape.filters, 2), bias = random_floats(shape.filters, 3);
-  const auto residual = random_floats(pixels * shape.filters, 4);
+  const auto x = normal_floats(shape.batch * shape.input[0] * shape.input[1] * shape.input[2] * shape.channels, 1);
+  const auto weights = normal_floats(taps * shape.channels / shape.groups * shape.filters, 2), bias = normal_floats(shape.filters, 3);
+  const auto residual = normal_floats(pixels * shape.filters, 4);
   std::vector<float> y(static_cast<size_t>(pixels * shape.filters), 77.0f);
   Epilogue epilogue = relu(bias.data());
   epilogue.residual = residual.data();
@@ -134,7 +134,7 @@ TEST(cpu_convolution, winograd_tiles) {
 TEST(cpu_convolution, winograd_is_accurate) {
   ConvolutionShape shape = image(8, 8, 512, 64, {1, 3, 3});
   shape.low = shape.high = {0, 1, 1};
-  auto x = random_floats(8 * 8 * 512, 1), weights = random_floats(9 * 512 * 64, 2);
+  auto x = normal_floats(8 * 8 * 512, 1), weights = normal_floats(9 * 512 * 64, 2);
   for (float& value : x) value = std::max(0.0f, value);
   for (float& value : weights) value *= std::sqrt(2.0f / (9 * 512));
   std::vector<float> y(8 * 8 * 64);
@@ -153,8 +153,8 @@ TEST(cpu_convolution, a_nan_or_infinity_reaches_only_the_windows_that_hold_it) {
   shape.low = shape.high = {0, 1, 1};
   shape.batch = 2;
   ASSERT_TRUE(Winograd::handles(shape));
-  auto x = random_floats(2 * 9 * 9 * 48, 1), weights = random_floats(9 * 48 * 32, 2), bias = random_floats(32, 3);
-  const auto residual = random_floats(2 * 9 * 9 * 32, 4);
+  auto x = normal_floats(2 * 9 * 9 * 48, 1), weights = normal_floats(9 * 48 * 32, 2), bias = normal_floats(32, 3);
+  const auto residual = normal_floats(2 * 9 * 9 * 32, 4);
   const Convolution convolution(shape, weights.data());
   Epilogue epilogue;
   epilogue.bias = bias.data();

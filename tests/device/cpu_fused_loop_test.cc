@@ -8,6 +8,7 @@
 #include "tests/device/run_graph.h"
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/loops/fused_loop.h"
+#include "tutti/device/step.h"
 #include "tutti/graph/build.h"
 
 namespace tutti::cpu {

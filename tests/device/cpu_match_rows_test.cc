@@ -15,7 +15,7 @@ namespace {
 
 using Kind = RowMatch::Kind;
 
-Tensor random_tensor(const Type& type, unsigned seed) {
+Tensor random_real_tensor(const Type& type, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> real(-3, 3);
   Tensor tensor(type);
@@ -35,7 +35,7 @@ void expect_match(const Graph& graph, Kind kind) {
   std::vector<const Node*> inputs = graph.parameters(Graph::Role::input);
   std::vector<Tensor> values;
   values.reserve(inputs.size());
-  for (const Node* node : inputs) values.push_back(random_tensor(graph.type(node->results[0]), static_cast<unsigned>(values.size())));
+  for (const Node* node : inputs) values.push_back(random_real_tensor(graph.type(node->results[0]), static_cast<unsigned>(values.size())));
   auto match = match_rows(graph, root_of(graph));
   ASSERT_TRUE(match) << print_graph(graph);
   EXPECT_EQ(match->kind, kind);

@@ -14,8 +14,8 @@ void check(const Case& shape, const Epilogue& kind, bool with_bias, bool with_re
   const auto& [m, k, n] = shape;
   SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n << (transposed ? " transposed" : "") << ", " << threads << " threads");
   const int64_t a_stride = k + 3, c_stride = n + 5, residual_stride = n + 2;
-  const auto a = random_floats(m * a_stride, 1), b = random_floats(k * n, 2), bias = random_floats(n, 3),
-             residual = random_floats(m * residual_stride, 4);
+  const auto a = normal_floats(m * a_stride, 1), b = normal_floats(k * n, 2), bias = normal_floats(n, 3),
+             residual = normal_floats(m * residual_stride, 4);
   std::vector<float> c(static_cast<size_t>(m * c_stride), 77.0f);
   const PackedMatrix packed({b.data(), k, n, transposed ? 1 : n, transposed ? k : 1});
   Epilogue epilogue = kind;
@@ -56,7 +56,7 @@ TEST(cpu_matmul, agrees_with_plain_loops_at_all_edges) {
 TEST(cpu_matmul, a_row_gives_the_same_alone_and_among_others) {
   for (int64_t k : {1, 8, 61, 900}) {
     for (int64_t n = 1; n <= 136; n = n < 40 ? n + 3 : n + 8) {
-      const auto a = random_floats(29 * k, 1), b = random_floats(k * n, 2), bias = random_floats(n, 3), residual = random_floats(29 * n, 4);
+      const auto a = normal_floats(29 * k, 1), b = normal_floats(k * n, 2), bias = normal_floats(n, 3), residual = normal_floats(29 * n, 4);
       for (LeftRows left : {LeftRows::any, LeftRows::several}) {
         const PackedMatrix packed({b.data(), k, n, n, 1}, left);
         Epilogue epilogue = relu(bias.data());
@@ -131,7 +131,7 @@ TEST(cpu_matmul, nan_and_infinity_survive) {
 
 TEST(cpu_matmul, batched_products_pack_as_they_go) {
   const int64_t batch = 5, m = 11, k = 13, n = 19;
-  const auto a = random_floats(batch * m * k, 1), b = random_floats(batch * n * k, 2);
+  const auto a = normal_floats(batch * m * k, 1), b = normal_floats(batch * n * k, 2);
   for (int threads : {1, 2}) {
     std::vector<float> c(static_cast<size_t>(batch * m * n));
     const BatchedMatmul product{batch, m, k, n, k, m * k, 1, k, n * k, n, m * n};  // B transposed

@@ -102,8 +102,8 @@ TEST(graph_text, keeps_every_number) {
   add_extremes<uint64_t>(graph);
   add_extremes<float>(graph);
   add_extremes<double>(graph);
-  double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> values{0.1, -0.0, inf, -inf, nan, 5e-324, 1.0 / 3, 1e22, 123456789.0};
+  double endless = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> values{0.1, -0.0, endless, -endless, nan, 5e-324, 1.0 / 3, 1e22, 123456789.0};
   Tensor doubles = Tensor::of<double>({9}, values);
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) graph.constant(doubles.converted(dtype));
   bool flags[] = {true, false};

@@ -6,10 +6,8 @@
 namespace tutti {
 namespace {
 
-const std::string models = TUTTI_TEST_DATA "/docs_demo";
-
 TEST(explain, steps_are_those_of_the_program_and_times_are_theirs) {
-  Model model = load(models + "/spots.keras");
+  Model model = load(TUTTI_TEST_DATA "/docs_demo/spots.keras");
   Explanation found = explain(model, {.batch = 2, .threads = 1});
   EXPECT_EQ(found.stats.kernels, compile(model, {.batch = 2, .threads = 1}).stats().kernels);
   EXPECT_EQ(found.memory.arena, found.stats.peak_memory_bytes);
@@ -26,7 +24,7 @@ TEST(explain, steps_are_those_of_the_program_and_times_are_theirs) {
 }
 
 TEST(explain, a_program_that_computes_nothing_is_planned_and_not_timed) {
-  Explanation found = explain(load(models + "/spots.keras"), {.device = "null"});
+  Explanation found = explain(load(TUTTI_TEST_DATA "/docs_demo/spots.keras"), {.device = "null"});
   EXPECT_GT(found.flops, 0);
   EXPECT_GT(found.memory.without_reuse, found.memory.arena);
   EXPECT_FALSE(found.whole || found.sum || found.steps[0].seconds || found.steps[0].of_peak());
@@ -34,7 +32,7 @@ TEST(explain, a_program_that_computes_nothing_is_planned_and_not_timed) {
 }
 
 TEST(explain, wrong_arguments_are_errors_of_compile) {
-  Model model = load(models + "/spots.keras");
+  Model model = load(TUTTI_TEST_DATA "/docs_demo/spots.keras");
   EXPECT_THROW(explain(model, {.device = "nowhere"}), InvalidArgument);
   EXPECT_THROW(explain(model, {.input_shapes = {{1, 8, 8, 1}}}), InvalidArgument);
 }

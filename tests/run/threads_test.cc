@@ -8,8 +8,6 @@
 namespace tutti {
 namespace {
 
-const std::string models = TUTTI_TEST_DATA "/docs_demo";
-
 std::vector<float> pattern(int64_t count, int seed) {
   std::vector<float> out(static_cast<size_t>(count));
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>((i * 31 + static_cast<size_t>(seed) * 17) % 101) / 101;
@@ -17,7 +15,7 @@ std::vector<float> pattern(int64_t count, int seed) {
 }
 
 TEST(threads, contexts_of_one_program_predict_at_the_same_time) {
-  CompiledModel predict = compile(load(models + "/spots.keras"), {.threads = 1});
+  CompiledModel predict = compile(load(TUTTI_TEST_DATA "/docs_demo/spots.keras"), {.threads = 1});
   const int64_t in = predict.input_types()[0].shape.elements(), out = predict.output_types()[0].shape.elements();
   constexpr int workers = 4, rounds = 20;
   std::vector<std::vector<float>> expected;
@@ -43,13 +41,13 @@ TEST(threads, contexts_of_one_program_predict_at_the_same_time) {
 }
 
 TEST(threads, models_are_loaded_and_compiled_at_the_same_time) {
-  Model shared = load(models + "/spots.keras");
+  Model shared = load(TUTTI_TEST_DATA "/docs_demo/spots.keras");
   std::vector<std::vector<float>> results(4);
   {
     std::vector<std::jthread> threads;
     for (size_t w = 0; w < results.size(); ++w)
       threads.emplace_back([&, w] {
-        CompiledModel predict = compile(w % 2 == 0 ? shared : load(models + "/spots.h5"), {.threads = 1});
+        CompiledModel predict = compile(w % 2 == 0 ? shared : load(TUTTI_TEST_DATA "/docs_demo/spots.h5"), {.threads = 1});
         results[w].resize(static_cast<size_t>(predict.output_types()[0].shape.elements()));
         predict(pattern(predict.input_types()[0].shape.elements(), 1), results[w]);
       });

@@ -1,10 +1,12 @@
+#include <fmt/format.h>
+
 #include "tests/transform/before_after.h"
 #include "tutti/graph/build.h"
 
 namespace tutti {
 namespace {
 
-Graph fold(const Graph& graph) {
+Graph fold_constants_away(const Graph& graph) {
   FoldMemo memo;
   return remove_dead(fold_constants(graph, evaluate_on_reference, memo));
 }
@@ -28,17 +30,17 @@ TEST(FoldConstants, computes_what_depends_on_constants_alone) {
     %6 = add(%x, %5)
     return %6 "y"
   })";
-  expect_after(fold, before, R"(graph {
+  expect_after(fold_constants_away, before, R"(graph {
     %x = parameter {role = "input", name = "x"} : f32[2]
     %0 = constant <0, 5> : f32[2]
     %1 = add(%x, %0)
     return %1 "y"
   })");
-  expect_exact(fold, before);
+  expect_exact(fold_constants_away, before);
 }
 
 TEST(FoldConstants, leaves_broadcasts_to_their_readers_but_folds_what_they_read) {
-  expect_after(fold, R"(graph {
+  expect_after(fold_constants_away, R"(graph {
     %x = parameter {role = "input", name = "x"} : f32[2, 2]
     %0 = constant <1, 2> : f32[2]
     %1 = negate(%0)
@@ -60,7 +62,7 @@ TEST(FoldConstants, does_not_make_much_of_little) {
   Value x = graph.input("x", {DType::f32, {1000, 1000}});
   Value column = graph.constant(ramp({1000, 1})), row = graph.constant(ramp({1, 1000}));
   graph.output("y", x + (column + row) * 2.0);  // 4 MB out of 8 KB
-  Graph out = fold(graph);
+  Graph out = fold_constants_away(graph);
   for (const Node& node : out.nodes())
     if (node.op == Op::constant) {
       EXPECT_LE(node.literal.type().bytes(), 4000);
@@ -69,7 +71,7 @@ TEST(FoldConstants, does_not_make_much_of_little) {
   Graph many;
   for (int i = 0; i < 40; ++i) many.output(fmt::format("y{}", i), iota(many, {DType::f32, {500, 500}}, 0) * (i + 0.5));
   int64_t bytes = 0;
-  Graph folded = fold(many);
+  Graph folded = fold_constants_away(many);
   for (const Node& node : folded.nodes())
     if (node.op == Op::constant) bytes += node.literal.type().bytes();
   EXPECT_GE(bytes, 4 << 20);
@@ -85,7 +87,7 @@ TEST(FoldConstants, folds_weights_that_have_data_and_no_others) {
   graph.output("a", x + tanh(known));
   graph.output("b", x + tanh(unknown));
   graph.output("c", x + tanh(state));
-  Graph out = fold(graph);
+  Graph out = fold_constants_away(graph);
   int tanhs = 0;
   for (const Node& node : out.nodes()) tanhs += node.op == Op::tanh;
   EXPECT_EQ(tanhs, 2);
@@ -97,7 +99,7 @@ TEST(FoldConstants, reshapes_share_the_bytes_of_their_weight) {
   Graph graph;
   Value w = graph.parameter(Graph::Role::weight, "w", data.type(), data);
   graph.output("y", reshape(w, {24}));
-  Graph out = fold(graph);
+  Graph out = fold_constants_away(graph);
   ASSERT_EQ(out.nodes().size(), 1u);
   EXPECT_EQ(out.nodes()[0].literal.bytes().data(), std::as_const(data).bytes().data());
 }
@@ -155,13 +157,13 @@ TEST(FoldConstants, long_chains_are_computed_in_stages) {
   Value x = graph.constant(ramp({2}));
   for (int i = 0; i < 20000; ++i) x = x * 0.5 + 1.0;
   graph.output("y", x);
-  Graph out = fold(graph);
+  Graph out = fold_constants_away(graph);
   ASSERT_EQ(out.nodes().size(), 1u);
   EXPECT_EQ(floats(out.nodes()[0].literal), (std::vector<float>{2, 2}));
 }
 
 TEST(FoldConstants, works_inside_of_scans) {
-  expect_after(fold, in_a_scan("%i = constant <1, -1> : f32[2] %k = abs(%i) %c = add(%0, %k)"),
+  expect_after(fold_constants_away, in_a_scan("%i = constant <1, -1> : f32[2] %k = abs(%i) %c = add(%0, %k)"),
                in_a_scan("%k = constant <1, 1> : f32[2] %c = add(%0, %k)"));
 }
 

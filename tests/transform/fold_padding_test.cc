@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-Graph fold(const Graph& graph) { return remove_dead(fold_padding(graph)); }
+Graph fold_padding_away(const Graph& graph) { return remove_dead(fold_padding(graph)); }
 
 std::string pooled(std::string_view first, std::string_view number, std::string_view low, std::string_view own_low,
                    std::string_view kind = "max") {
@@ -16,7 +16,7 @@ std::string pooled(std::string_view first, std::string_view number, std::string_
 
 size_t pads(std::string_view text) {
   size_t out = 0;
-  Graph graph = fold(parse_graph(text));
+  Graph graph = fold_padding_away(parse_graph(text));
   verify(graph);
   for (const Node& node : graph.nodes()) out += node.op == Op::pad;
   return out;
@@ -36,13 +36,13 @@ TEST(FoldPadding, zeros_become_a_convolutions_own_padding) {
     %y = convolution(%p, %k) {strides = [1, 2], low = [0, 1], high = [0, 0], lhs_dilation = [1, 1], rhs_dilation = [1, 1], groups = 1}
     return %y "y"
   })";
-  expect_after(fold, before, R"(graph {
+  expect_after(fold_padding_away, before, R"(graph {
     %x = parameter {role = "input", name = "x"} : f32[1, 4, 5, 1]
     %k = constant <1, 2, -3, 4, 0.5, 6, 7, -8, 9> : f32[3, 3, 1, 1]
     %y = convolution(%x, %k) {strides = [1, 2], low = [1, 1], high = [1, 2], lhs_dilation = [1, 1], rhs_dilation = [1, 1], groups = 1}
     return %y "y"
   })");
-  expect_exact(fold, before);
+  expect_exact(fold_padding_away, before);
 }
 
 TEST(FoldPadding, other_numbers_channels_and_holes_stay) {
@@ -65,8 +65,8 @@ TEST(FoldPadding, what_cannot_be_the_maximum_becomes_a_pools_own_padding) {
   EXPECT_EQ(pads(pooled(negative, "-inf", "[0, 1, 1, 0]", "[0, 0, 0, 0]")), 0u);
   EXPECT_EQ(pads(pooled(relu, "0", "[0, 1, 1, 0]", "[0, 0, 0, 0]")), 0u);
   EXPECT_EQ(pads(pooled(plain, "0", "[0, 1, 1, 0]", "[0, 0, 1, 0]")), 0u);
-  expect_exact(fold, pooled(negative, "-inf", "[0, 1, 1, 0]", "[0, 0, 0, 0]"));
-  expect_exact(fold, pooled(plain, "0", "[0, 1, 1, 0]", "[0, 0, 1, 0]"));
+  expect_exact(fold_padding_away, pooled(negative, "-inf", "[0, 1, 1, 0]", "[0, 0, 0, 0]"));
+  expect_exact(fold_padding_away, pooled(plain, "0", "[0, 1, 1, 0]", "[0, 0, 1, 0]"));
 }
 
 TEST(FoldPadding, what_could_be_the_maximum_stays) {

@@ -32,7 +32,7 @@ std::string ops(const Graph& graph) {
   return out;
 }
 
-Graph fold(const Graph& graph) {
+Graph fold_scales_away(const Graph& graph) {
   FoldMemo memo;
   Pass passes[] = {{"simplify", simplify},
                    {"fold_scales", fold_scales},
@@ -43,7 +43,7 @@ Graph fold(const Graph& graph) {
 
 // Which ops remain of a graph, whose results stay close.
 void expect_ops(const Graph& graph, std::string_view expected) {
-  Graph after = fold(graph);
+  Graph after = fold_scales_away(graph);
   EXPECT_EQ(ops(after), expected) << print_graph(graph) << print_graph(after);
   expect_same_results(graph, after, 1e-5, false);
 }

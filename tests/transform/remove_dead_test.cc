@@ -29,7 +29,7 @@ TEST(RemoveDead, keeps_inputs_and_what_outputs_and_updates_need) {
 }
 
 // carry0 feeds carry1, which is read outside; carry2 and the stacked value are for nobody.
-constexpr std::string_view loop = R"(graph {
+constexpr std::string_view loop_text = R"(graph {
     %x = parameter {role = "input", name = "x"} : f32[3, 2]
     %u = parameter {role = "input", name = "u"} : f32[3, 2]
     %a = parameter {role = "input", name = "a"} : f32[2]
@@ -52,7 +52,7 @@ constexpr std::string_view loop = R"(graph {
   })";
 
 TEST(RemoveDead, cuts_carries_slices_whole_and_stacked_values_of_scans) {
-  expect_after(remove_dead, loop, R"(graph {
+  expect_after(remove_dead, loop_text, R"(graph {
     %x = parameter {role = "input", name = "x"} : f32[3, 2]
     %u = parameter {role = "input", name = "u"} : f32[3, 2]
     %a = parameter {role = "input", name = "a"} : f32[2]
@@ -67,7 +67,7 @@ TEST(RemoveDead, cuts_carries_slices_whole_and_stacked_values_of_scans) {
     }
     return %q "q"
   })");
-  expect_exact(remove_dead, loop);
+  expect_exact(remove_dead, loop_text);
 }
 
 TEST(RemoveDead, keeps_a_carry_that_its_body_does_not_read) {

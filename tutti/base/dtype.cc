@@ -11,14 +11,14 @@ struct Row {
   std::string_view name, numpy;
   int bytes;
 };
-constexpr Row rows[] = {
+constexpr Row dtypes[] = {
     {DType::boolean, "bool", "bool", 1}, {DType::i8, "i8", "int8", 1},         {DType::i16, "i16", "int16", 2},
     {DType::i32, "i32", "int32", 4},     {DType::i64, "i64", "int64", 8},      {DType::u8, "u8", "uint8", 1},
     {DType::u16, "u16", "uint16", 2},    {DType::u32, "u32", "uint32", 4},     {DType::u64, "u64", "uint64", 8},
     {DType::f16, "f16", "float16", 2},   {DType::bf16, "bf16", "bfloat16", 2}, {DType::f32, "f32", "float32", 4},
     {DType::f64, "f64", "float64", 8},
 };
-const Row& row(DType dtype) { return rows[static_cast<int>(dtype)]; }
+const Row& row(DType dtype) { return dtypes[static_cast<int>(dtype)]; }
 }  // namespace
 
 int64_t byte_size(DType dtype) { return row(dtype).bytes; }
@@ -26,13 +26,13 @@ std::string_view name(DType dtype) { return row(dtype).name; }
 std::string_view numpy_name(DType dtype) { return row(dtype).numpy; }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
-  for (const auto& r : rows)
+  for (const auto& r : dtypes)
     if (r.name == name) return r.dtype;
   return {};
 }
 
 std::optional<DType> dtype_from_numpy(std::string_view name) {
-  for (const auto& r : rows)
+  for (const auto& r : dtypes)
     if (r.numpy == name) return r.dtype;
   return {};
 }

@@ -14,7 +14,7 @@ namespace tutti::cli {
 
 namespace {
 
-struct Settings {
+struct ExplainSettings {
   std::string model, device{default_device};
   int64_t batch = 1, threads = 0, extent = 0;
 };
@@ -45,7 +45,7 @@ Json step_json(const ExplainedStep& step) {
   return out;
 }
 
-Json to_json(const Settings& settings, const Explanation& found) {
+Json to_json(const ExplainSettings& settings, const Explanation& found) {
   Json inputs = Json::list(), passes = Json::list(), steps = Json::list(), fallbacks = Json::list();
   for (const Type& type : found.inputs) inputs.push(JsonMembers{{"dtype", numpy_name(type.dtype)}, {"shape", shape_json(type.shape)}});
   for (const auto& pass : found.passes)
@@ -250,7 +250,7 @@ std::string choices_text(const Explanation& found, bool every) {
   return out;
 }
 
-std::string to_text(const Settings& settings, const Explanation& found, const std::string& note, bool every) {
+std::string to_text(const ExplainSettings& settings, const Explanation& found, const std::string& note, bool every) {
   std::string inputs;
   for (const Type& type : found.inputs) inputs += (inputs.empty() ? "" : ", ") + to_string(type);
   std::string out = fmt::format("{} on {}: {}{}, {} thread{}\n", escape(settings.model), found.device, inputs, note, found.threads,
@@ -274,7 +274,7 @@ bool has_open_extents(const keras::Model& model) {
                      [](const auto& input) { return std::count(input.shape.begin() + 1, input.shape.end(), -1) > 0; });
 }
 
-void run(Console& console, const Settings& settings) {
+void run(Console& console, const ExplainSettings& settings) {
   as_usage([&] { open_device(settings.device); });
   Stopwatch watch;
   keras::Model model = keras::load(settings.model);
@@ -296,7 +296,7 @@ void run(Console& console, const Settings& settings) {
 }  // namespace
 
 Action explain(Options& options) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<ExplainSettings>();
   options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
   options.option(settings->batch, "--batch", "Samples computed together; default 1", 1, 1 << 24);
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));

@@ -21,14 +21,14 @@ std::string shape_text(const Ints& shape) {
   return out + (shape.size() == 1 ? ",)" : ")");
 }
 
-Json shape_json(const Ints& shape) {
+Json open_shape_json(const Ints& shape) {
   Json out = Json::list();
   for (int64_t extent : shape) out.push(extent < 0 ? Json() : Json(extent));
   return out;
 }
 
 Json value_json(const std::string& name, const OpenType& type) {
-  return JsonMembers{{"name", name}, {"dtype", numpy_name(type.dtype)}, {"shape", shape_json(type.shape)}};
+  return JsonMembers{{"name", name}, {"dtype", numpy_name(type.dtype)}, {"shape", open_shape_json(type.shape)}};
 }
 
 // A serialized loss, metric or optimizer in a few words: "mse", "Adam", "[accuracy, MeanAbsoluteError]".
@@ -87,7 +87,7 @@ Json to_json(const std::string& path, const keras::Model& model, const Summary& 
     outputs.push(value_json(model.output_names()[i], summary.outputs[i]));
   for (const auto& layer : summary.layers) {
     Json row = JsonMembers{{"name", layer.name}, {"class", layer.class_name}, {"depth", layer.depth}};
-    row.set("shape", layer.outputs.empty() ? Json() : shape_json(layer.outputs[0].shape));
+    row.set("shape", layer.outputs.empty() ? Json() : open_shape_json(layer.outputs[0].shape));
     row.set("dtype", layer.outputs.empty() ? Json() : Json(numpy_name(layer.outputs[0].dtype)));
     row.set("outputs", static_cast<int64_t>(layer.outputs.size()));
     row.set("parameters", layer.parameters);

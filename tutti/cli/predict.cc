@@ -15,7 +15,7 @@ namespace tutti::cli {
 
 namespace {
 
-struct Settings {
+struct PredictSettings {
   std::string model, input, output, device{default_device}, header = "auto";
   int64_t batch = 0, repeat = 0, threads = 0;
   bool latency = false;
@@ -47,7 +47,7 @@ std::vector<ArraySpec> output_specs(const keras::Model& model, const std::vector
 
 class Prediction {
  public:
-  Prediction(Console& console, const Settings& settings) : console_(console), settings_(settings) {}
+  Prediction(Console& console, const PredictSettings& settings) : console_(console), settings_(settings) {}
 
   void run() {
     if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
@@ -192,7 +192,7 @@ class Prediction {
   }
 
   Console& console_;
-  const Settings& settings_;
+  const PredictSettings& settings_;
   Stopwatch clock_;
   std::shared_ptr<const keras::Model> model_;
   std::unique_ptr<SampleReader> reader_;
@@ -203,7 +203,7 @@ class Prediction {
 }  // namespace
 
 Action predict(Options& options) {
-  auto settings = std::make_shared<Settings>();
+  auto settings = std::make_shared<PredictSettings>();
   options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
   options.argument(settings->input, "INPUT", "Samples: .npy (the one input), .npz (an array per input name, or arr_0, ...), .csv");
   options.option(settings->output, "-o,--output", "OUT",

@@ -76,8 +76,6 @@ class Arena {
   int64_t end_ = 0;
 };
 
-size_t at(ValueId id) { return static_cast<size_t>(id); }
-
 // The operand whose place the step's first result may take: of the same type, and read here for the last time.
 ValueId overwritten(const Graph& graph, const Plan& plan, const Step& step, std::span<const size_t> last, size_t now) {
   if (!step.in_place) return -1;

@@ -12,11 +12,11 @@ namespace tutti {
 
 namespace {
 
-struct Row {
+struct BuiltIn {
   std::string name, kind;
   std::unique_ptr<Device> (*make)();  // throws DeviceError with the reason when it cannot be had
 };
-const Row rows[] = {
+const BuiltIn built_in[] = {
     {"cpu", "host", make_cpu_device},
     {"reference", "host", make_reference_device},
     {"null", "none", make_null_device},
@@ -30,7 +30,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   std::lock_guard lock(mutex);
   if (auto found = open.find(name); found != open.end()) return found->second;
   std::vector<std::string> known;
-  for (const auto& row : rows) {
+  for (const auto& row : built_in) {
     if (row.name == name) return open[name] = row.make();
     known.push_back(row.name);
   }
@@ -41,7 +41,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
 
 std::vector<DeviceListing> list_devices() {
   std::vector<DeviceListing> out;
-  for (const auto& row : rows) {
+  for (const auto& row : built_in) {
     DeviceListing listing{row.name, row.kind, "", "built in", false, 0};
     try {
       auto device = open_device(row.name);

@@ -6,9 +6,7 @@
 
 namespace tutti {
 
-namespace {
-size_t at(ValueId id) { return static_cast<size_t>(id); }
-}  // namespace
+namespace {}  // namespace
 
 Sequence::Sequence(const Graph& graph, std::vector<Step> steps)
     : plan_(plan_memory(graph, steps)), steps_(std::move(steps)), uses_(graph.value_count()) {

@@ -11,6 +11,7 @@
 namespace tutti {
 
 using ValueId = int32_t;
+inline size_t at(ValueId id) { return static_cast<size_t>(id); }  // where a table by value has its row
 
 // A handle on a value of a graph under construction; build.h gives it arithmetic.
 class Value {

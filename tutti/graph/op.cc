@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view spelling(std::string_view name) { return name.ends_with('_') ? name.substr(0, name.size() - 1) : name; }
 
-constexpr OpRow rows[] = {
+constexpr OpRow ops[] = {
 #define TUTTI_OP(name, at_least, at_most, op_class, rule, attributes) \
   {Op::name, spelling(#name), at_least, at_most, OpClass::op_class, type_rules::rule, attributes},
 #include "tutti/graph/op_list.h"
@@ -39,8 +39,8 @@ void check_attributes(const OpRow& r, const Attributes& attributes) {
 
 }  // namespace
 
-std::span<const OpRow> op_table() { return rows; }
-const OpRow& row(Op op) { return rows[static_cast<size_t>(op)]; }
+std::span<const OpRow> op_table() { return ops; }
+const OpRow& row(Op op) { return ops[static_cast<size_t>(op)]; }
 bool is_elementwise(Op op) {
   const OpClass c = row(op).op_class;
   return c == OpClass::unary || c == OpClass::binary || c == OpClass::ternary;
@@ -49,7 +49,7 @@ bool is_elementwise(Op op) {
 std::string_view name(Op op) { return row(op).name; }
 
 std::optional<Op> op_from_name(std::string_view name) {
-  for (const auto& r : rows)
+  for (const auto& r : ops)
     if (r.name == name) return r.op;
   return {};
 }

@@ -11,14 +11,14 @@ namespace tutti {
 
 namespace {
 
-constexpr int max_depth = 32;
+constexpr int max_scan_depth = 32;
 
 bool is_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_number(char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; }
 
-class Parser {
+class GraphParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit GraphParser(std::string_view text) : text_(text) {}
 
   Graph parse() {
     expect_word("graph");
@@ -231,7 +231,7 @@ class Parser {
     if (*op == Op::constant) values = elements();
     std::shared_ptr<const Graph> body;
     if (peek('{')) {
-      if (depth >= max_depth) refuse("bodies are nested more than {} deep", max_depth);
+      if (depth >= max_scan_depth) refuse("bodies are nested more than {} deep", max_scan_depth);
       body = std::make_shared<const Graph>(parse_block(depth + 1));
     }
     std::vector<Type> types;
@@ -325,6 +325,6 @@ class Parser {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) { return Parser(text).parse(); }
+Graph parse_graph(std::string_view text) { return GraphParser(text).parse(); }
 
 }  // namespace tutti

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 // Anything but printable text is escaped, so that names of any bytes stay on their line and come back.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
     auto byte = static_cast<unsigned char>(text[i]);
@@ -37,7 +37,7 @@ std::string number(double value) {
 std::string attribute(const AttributeValue& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
   if (const auto* real = std::get_if<double>(&value)) return number(*real);
-  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&value)) return in_quotes(*text);
   return to_string(std::get<Ints>(value));
 }
 
@@ -91,7 +91,7 @@ void print_lines(const Graph& graph, int64_t longest, const std::string& indent,
   }
   for (const auto& update : graph.updates()) out += fmt::format("{}update %{} = %{}\n", indent, update.state, update.next);
   if (!graph.outputs().empty())
-    out += indent + "return " + joined(graph.outputs(), [](const auto& o) { return value(o.value) + " " + quoted(o.name); }) + "\n";
+    out += indent + "return " + joined(graph.outputs(), [](const auto& o) { return value(o.value) + " " + in_quotes(o.name); }) + "\n";
 }
 
 }  // namespace

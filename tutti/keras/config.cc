@@ -38,6 +38,12 @@ int64_t Config::integer(std::string_view key) const {
 
 int64_t Config::integer(std::string_view key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
 
+int64_t Config::positive(std::string_view key, int64_t most) const {
+  int64_t value = integer(key);
+  if (value < 1 || value > most) reject(fmt::format("'{}' is between 1 and {}; got {}", key, most, value));
+  return value;
+}
+
 double Config::number(std::string_view key) const {
   const Json& value = at(key);
   if (value.is_bool()) return value.as_bool() ? 1 : 0;

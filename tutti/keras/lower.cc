@@ -7,7 +7,7 @@ namespace tutti::keras {
 
 namespace {
 
-constexpr int max_depth = 64;
+constexpr int max_nesting = 64;
 
 // Keys that never change what a layer computes at inference, or that every layer has.
 bool goes_without_saying(std::string_view key) {
@@ -163,7 +163,7 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
   FoundRow found = resolve(layer);
   std::string name = layer_name(layer);
   Config config = layer_config(layer, found);
-  if (depth_ >= max_depth) config.invalid("layers are nested more than {} deep", max_depth);
+  if (depth_ >= max_nesting) config.invalid("layers are nested more than {} deep", max_nesting);
   size_t at = trace != nullptr ? trace->size() : 0;
   if (trace != nullptr) trace->push_back({name, std::string(found.row->name), depth_, {}, graph.nodes().size(), 0, &scope});
   struct Nested {

@@ -24,7 +24,7 @@ Ints read_shape(const Config& config, const Json& json) {
   return out;
 }
 
-bool is_reference(const Json& json) {
+bool is_tensor_reference(const Json& json) {
   return json.is_list() && json.size() >= 3 && json[0].is_string() && json[1].is_int() && json[2].is_int();
 }
 
@@ -56,7 +56,7 @@ ModelInput input_of_layer(const Json& layer) {
 }
 
 std::vector<const Json*> flatten_structure(const Json& structure) {
-  if (is_reference(structure)) return {&structure};
+  if (is_tensor_reference(structure)) return {&structure};
   std::vector<const Json*> out;
   auto append = [&](const Json& item) {
     auto below = flatten_structure(item);

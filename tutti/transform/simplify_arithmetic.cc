@@ -100,15 +100,16 @@ Value convert(Simplifier&, const Candidate& node) {
   return origin && origin.dtype() == target && widens(target, node[0].dtype()) ? origin : Value();
 }
 
-constexpr RuleRow rows[] = {
-    {Op::add, add},           {Op::subtract, subtract}, {Op::multiply, multiply},  {Op::divide, divide},      {Op::power, power},
-    {Op::maximum, bound<-1>}, {Op::minimum, bound<1>},  {Op::and_, logical<true>}, {Op::or_, logical<false>}, {Op::negate, involution},
-    {Op::not_, involution},   {Op::select, select},     {Op::convert, convert},
-};
-
 }  // namespace
 
-std::span<const RuleRow> arithmetic_rules() { return rows; }
+std::span<const RuleRow> arithmetic_rules() {
+  static constexpr RuleRow rows[] = {
+      {Op::add, add},           {Op::subtract, subtract}, {Op::multiply, multiply},  {Op::divide, divide},      {Op::power, power},
+      {Op::maximum, bound<-1>}, {Op::minimum, bound<1>},  {Op::and_, logical<true>}, {Op::or_, logical<false>}, {Op::negate, involution},
+      {Op::not_, involution},   {Op::select, select},     {Op::convert, convert},
+  };
+  return rows;
+}
 
 // op(broadcast(a), broadcast(b)) = broadcast(op(a, b)) when both are broadcast the same way; a broadcast scalar fits any way.
 Value lift_broadcasts(Simplifier& to, const Candidate& node) {

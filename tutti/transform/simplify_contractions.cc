@@ -120,10 +120,11 @@ Value window_of_transpose(Simplifier& to, const Candidate& node) {
   return below_transpose(to, node, {"window", "strides", "base_dilation", "window_dilation", "low", "high"});
 }
 
-constexpr RuleRow rows[] = {{Op::reduce, reduce}, {Op::reduce_window, window_of_transpose}, {Op::dot_general, dot_general}};
-
 }  // namespace
 
-std::span<const RuleRow> contraction_rules() { return rows; }
+std::span<const RuleRow> contraction_rules() {
+  static constexpr RuleRow rows[] = {{Op::reduce, reduce}, {Op::reduce_window, window_of_transpose}, {Op::dot_general, dot_general}};
+  return rows;
+}
 
 }  // namespace tutti

@@ -198,23 +198,24 @@ Value concatenate_of_transposes(Simplifier& to, const Candidate& node) {
   return to.transpose(to.make(Op::concatenate, sources, {{"dimension", axis}}), permutation);
 }
 
-constexpr RuleRow rows[] = {
-    {Op::reshape, reshape},
-    {Op::broadcast_in_dim, broadcast},
-    {Op::transpose, transpose},
-    {Op::slice, slice},
-    {Op::dynamic_slice, dynamic_slice},
-    {Op::concatenate, concatenate},
-    {Op::pad, pad},
-    {Op::reverse, reverse},
-    {Op::slice, slice_of_transpose},
-    {Op::pad, pad_of_transpose},
-    {Op::concatenate, concatenate_of_transposes},
-};
-
 }  // namespace
 
-std::span<const RuleRow> movement_rules() { return rows; }
+std::span<const RuleRow> movement_rules() {
+  static constexpr RuleRow rows[] = {
+      {Op::reshape, reshape},
+      {Op::broadcast_in_dim, broadcast},
+      {Op::transpose, transpose},
+      {Op::slice, slice},
+      {Op::dynamic_slice, dynamic_slice},
+      {Op::concatenate, concatenate},
+      {Op::pad, pad},
+      {Op::reverse, reverse},
+      {Op::slice, slice_of_transpose},
+      {Op::pad, pad_of_transpose},
+      {Op::concatenate, concatenate_of_transposes},
+  };
+  return rows;
+}
 
 Ints inverse_of(const Ints& permutation) {
   Ints out(permutation.size());

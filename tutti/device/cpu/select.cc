@@ -12,8 +12,6 @@ namespace tutti::cpu {
 
 namespace {
 
-size_t at(ValueId id) { return static_cast<size_t>(id); }
-
 std::optional<Step> scan(const Selection& selection, int32_t index, std::string&) {
   const Node& node = selection.node(index);
   if (node.op != Op::scan) return {};

@@ -171,34 +171,35 @@ Kernel select(const Graph& graph, const Node& node) {
   }
 }
 
-constexpr KernelRow rows[] = {
-    {Op::add, arithmetic<Add{}>},
-    {Op::subtract, arithmetic<difference>},
-    {Op::multiply, arithmetic<Multiply{}>},
-    {Op::divide, arithmetic<quotient>},
-    {Op::remainder, arithmetic<rest>},
-    {Op::maximum, arithmetic<Maximum{}>},
-    {Op::minimum, arithmetic<Minimum{}>},
-    {Op::power, arithmetic<raised>},
-    {Op::atan2, arithmetic<[]<class W>(W a, W b) -> W {
-       if constexpr (std::is_same_v<W, double>) {
-         return std::atan2(a, b);
-       } else {
-         return a;
-       }
-     }>},
-    {Op::and_, bitwise<both>},
-    {Op::or_, bitwise<either>},
-    {Op::xor_, bitwise<differing>},
-    {Op::shift_left, shift<Shift::left>},
-    {Op::shift_right_arithmetic, shift<Shift::arithmetic>},
-    {Op::shift_right_logical, shift<Shift::logical>},
-    {Op::compare, compare},
-    {Op::select, select},
-};
-
 }  // namespace
 
-std::span<const KernelRow> binary_kernels() { return rows; }
+std::span<const KernelRow> binary_kernels() {
+  static constexpr KernelRow rows[] = {
+      {Op::add, arithmetic<Add{}>},
+      {Op::subtract, arithmetic<difference>},
+      {Op::multiply, arithmetic<Multiply{}>},
+      {Op::divide, arithmetic<quotient>},
+      {Op::remainder, arithmetic<rest>},
+      {Op::maximum, arithmetic<Maximum{}>},
+      {Op::minimum, arithmetic<Minimum{}>},
+      {Op::power, arithmetic<raised>},
+      {Op::atan2, arithmetic<[]<class W>(W a, W b) -> W {
+         if constexpr (std::is_same_v<W, double>) {
+           return std::atan2(a, b);
+         } else {
+           return a;
+         }
+       }>},
+      {Op::and_, bitwise<both>},
+      {Op::or_, bitwise<either>},
+      {Op::xor_, bitwise<differing>},
+      {Op::shift_left, shift<Shift::left>},
+      {Op::shift_right_arithmetic, shift<Shift::arithmetic>},
+      {Op::shift_right_logical, shift<Shift::logical>},
+      {Op::compare, compare},
+      {Op::select, select},
+  };
+  return rows;
+}
 
 }  // namespace tutti::reference

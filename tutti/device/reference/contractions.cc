@@ -93,10 +93,11 @@ Kernel dot_general(const Graph& graph, const Node& node) {
   return dispatch_sums(type.dtype, [&](auto rows) { return dot(graph, node, rows); });
 }
 
-constexpr KernelRow rows[] = {{Op::dot_general, dot_general}};
-
 }  // namespace
 
-std::span<const KernelRow> contraction_kernels() { return rows; }
+std::span<const KernelRow> contraction_kernels() {
+  static constexpr KernelRow rows[] = {{Op::dot_general, dot_general}};
+  return rows;
+}
 
 }  // namespace tutti::reference

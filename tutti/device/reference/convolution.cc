@@ -152,10 +152,11 @@ Kernel convolution(const Graph& graph, const Node& node) {
   });
 }
 
-constexpr KernelRow rows[] = {{Op::convolution, convolution}};
-
 }  // namespace
 
-std::span<const KernelRow> convolution_kernels() { return rows; }
+std::span<const KernelRow> convolution_kernels() {
+  static constexpr KernelRow rows[] = {{Op::convolution, convolution}};
+  return rows;
+}
 
 }  // namespace tutti::reference

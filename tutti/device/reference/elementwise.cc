@@ -168,46 +168,47 @@ Kernel counted(const Graph& graph, const Node& node) {
   });
 }
 
-constexpr KernelRow rows[] = {
-    {Op::iota, counted},
-    {Op::abs, any<absolute>},
-    {Op::negate, any<negated>},
-    {Op::sign, any<signed_one>},
-    {Op::exponential, real<[](double x) { return std::exp(x); }>},
-    {Op::exponential_minus_one, real<[](double x) { return std::expm1(x); }>},
-    {Op::log, real<[](double x) { return std::log(x); }>},
-    {Op::log_plus_one, real<[](double x) { return std::log1p(x); }>},
-    {Op::logistic, real<[](double x) { return 1 / (1 + std::exp(-x)); }>},
-    {Op::sqrt, real<[](double x) { return std::sqrt(x); }>},
-    {Op::rsqrt, real<[](double x) { return 1 / std::sqrt(x); }>},
-    {Op::cbrt, real<[](double x) { return std::cbrt(x); }>},
-    {Op::ceil, real<[](double x) { return std::ceil(x); }>},
-    {Op::floor, real<[](double x) { return std::floor(x); }>},
-    {Op::round_nearest_even, real<[](double x) { return std::nearbyint(x); }>},
-    {Op::round_nearest_afz, real<[](double x) { return std::round(x); }>},
-    {Op::sine, real<[](double x) { return std::sin(x); }>},
-    {Op::cosine, real<[](double x) { return std::cos(x); }>},
-    {Op::tan, real<[](double x) { return std::tan(x); }>},
-    {Op::tanh, real<[](double x) { return std::tanh(x); }>},
-    {Op::asin, real<[](double x) { return std::asin(x); }>},
-    {Op::acos, real<[](double x) { return std::acos(x); }>},
-    {Op::atan, real<[](double x) { return std::atan(x); }>},
-    {Op::sinh, real<[](double x) { return std::sinh(x); }>},
-    {Op::cosh, real<[](double x) { return std::cosh(x); }>},
-    {Op::asinh, real<[](double x) { return std::asinh(x); }>},
-    {Op::acosh, real<[](double x) { return std::acosh(x); }>},
-    {Op::atanh, real<[](double x) { return std::atanh(x); }>},
-    {Op::erf, real<[](double x) { return std::erf(x); }>},
-    {Op::erf_inv, real<erf_inverse>},
-    {Op::lgamma, real<log_gamma>},
-    {Op::is_finite, is_finite},
-    {Op::not_, any<inverted>},
-    {Op::popcnt, population_count},
-    {Op::convert, converted},
-};
-
 }  // namespace
 
-std::span<const KernelRow> elementwise_kernels() { return rows; }
+std::span<const KernelRow> elementwise_kernels() {
+  static constexpr KernelRow rows[] = {
+      {Op::iota, counted},
+      {Op::abs, any<absolute>},
+      {Op::negate, any<negated>},
+      {Op::sign, any<signed_one>},
+      {Op::exponential, real<[](double x) { return std::exp(x); }>},
+      {Op::exponential_minus_one, real<[](double x) { return std::expm1(x); }>},
+      {Op::log, real<[](double x) { return std::log(x); }>},
+      {Op::log_plus_one, real<[](double x) { return std::log1p(x); }>},
+      {Op::logistic, real<[](double x) { return 1 / (1 + std::exp(-x)); }>},
+      {Op::sqrt, real<[](double x) { return std::sqrt(x); }>},
+      {Op::rsqrt, real<[](double x) { return 1 / std::sqrt(x); }>},
+      {Op::cbrt, real<[](double x) { return std::cbrt(x); }>},
+      {Op::ceil, real<[](double x) { return std::ceil(x); }>},
+      {Op::floor, real<[](double x) { return std::floor(x); }>},
+      {Op::round_nearest_even, real<[](double x) { return std::nearbyint(x); }>},
+      {Op::round_nearest_afz, real<[](double x) { return std::round(x); }>},
+      {Op::sine, real<[](double x) { return std::sin(x); }>},
+      {Op::cosine, real<[](double x) { return std::cos(x); }>},
+      {Op::tan, real<[](double x) { return std::tan(x); }>},
+      {Op::tanh, real<[](double x) { return std::tanh(x); }>},
+      {Op::asin, real<[](double x) { return std::asin(x); }>},
+      {Op::acos, real<[](double x) { return std::acos(x); }>},
+      {Op::atan, real<[](double x) { return std::atan(x); }>},
+      {Op::sinh, real<[](double x) { return std::sinh(x); }>},
+      {Op::cosh, real<[](double x) { return std::cosh(x); }>},
+      {Op::asinh, real<[](double x) { return std::asinh(x); }>},
+      {Op::acosh, real<[](double x) { return std::acosh(x); }>},
+      {Op::atanh, real<[](double x) { return std::atanh(x); }>},
+      {Op::erf, real<[](double x) { return std::erf(x); }>},
+      {Op::erf_inv, real<erf_inverse>},
+      {Op::lgamma, real<log_gamma>},
+      {Op::is_finite, is_finite},
+      {Op::not_, any<inverted>},
+      {Op::popcnt, population_count},
+      {Op::convert, converted},
+  };
+  return rows;
+}
 
 }  // namespace tutti::reference

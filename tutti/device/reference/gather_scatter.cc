@@ -154,10 +154,11 @@ Kernel scatter(const Graph& graph, const Node& node) {
           0};
 }
 
-constexpr KernelRow rows[] = {{Op::gather, gather}, {Op::scatter, scatter}};
-
 }  // namespace
 
-std::span<const KernelRow> gather_scatter_kernels() { return rows; }
+std::span<const KernelRow> gather_scatter_kernels() {
+  static constexpr KernelRow rows[] = {{Op::gather, gather}, {Op::scatter, scatter}};
+  return rows;
+}
 
 }  // namespace tutti::reference

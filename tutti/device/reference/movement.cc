@@ -146,17 +146,6 @@ Kernel dynamic_update_slice(const Graph& graph, const Node& node) {
           0};
 }
 
-constexpr KernelRow rows[] = {
-    {Op::broadcast_in_dim, move},
-    {Op::transpose, move},
-    {Op::slice, move},
-    {Op::reverse, move},
-    {Op::pad, move},
-    {Op::concatenate, move},
-    {Op::dynamic_slice, dynamic_slice},
-    {Op::dynamic_update_slice, dynamic_update_slice},
-};
-
 }  // namespace
 
 Moves moves_of(const Graph& graph, const Node& node) {
@@ -171,6 +160,18 @@ Moves moves_of(const Graph& graph, const Node& node) {
   }
 }
 
-std::span<const KernelRow> movement_kernels() { return rows; }
+std::span<const KernelRow> movement_kernels() {
+  static constexpr KernelRow rows[] = {
+      {Op::broadcast_in_dim, move},
+      {Op::transpose, move},
+      {Op::slice, move},
+      {Op::reverse, move},
+      {Op::pad, move},
+      {Op::concatenate, move},
+      {Op::dynamic_slice, dynamic_slice},
+      {Op::dynamic_update_slice, dynamic_update_slice},
+  };
+  return rows;
+}
 
 }  // namespace tutti::reference

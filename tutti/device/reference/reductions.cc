@@ -184,10 +184,11 @@ Kernel reduce(const Graph& graph, const Node& node) {
   });
 }
 
-constexpr KernelRow rows[] = {{Op::reduce, reduce<Reduction>}, {Op::reduce_window, reduce<WindowReduction>}};
-
 }  // namespace
 
-std::span<const KernelRow> reduction_kernels() { return rows; }
+std::span<const KernelRow> reduction_kernels() {
+  static constexpr KernelRow rows[] = {{Op::reduce, reduce<Reduction>}, {Op::reduce_window, reduce<WindowReduction>}};
+  return rows;
+}
 
 }  // namespace tutti::reference

@@ -8,10 +8,11 @@ namespace {
 
 Kernel scan(const Graph&, const Node& node) { return make_scan(node, make_steps(*node.body)); }
 
-constexpr KernelRow rows[] = {{Op::scan, scan}};
-
 }  // namespace
 
-std::span<const KernelRow> scan_kernels() { return rows; }
+std::span<const KernelRow> scan_kernels() {
+  static constexpr KernelRow rows[] = {{Op::scan, scan}};
+  return rows;
+}
 
 }  // namespace tutti::reference

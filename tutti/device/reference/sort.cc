@@ -70,10 +70,11 @@ Kernel sort(const Graph& graph, const Node& node) {
   });
 }
 
-constexpr KernelRow rows[] = {{Op::sort, sort}};
-
 }  // namespace
 
-std::span<const KernelRow> sort_kernels() { return rows; }
+std::span<const KernelRow> sort_kernels() {
+  static constexpr KernelRow rows[] = {{Op::sort, sort}};
+  return rows;
+}
 
 }  // namespace tutti::reference

@@ -61,18 +61,19 @@ Outputs softmax_layer(Call& c) {
   return select(mask, y, full_like(y, 0));
 }
 
-const LayerRow rows[] = {
-    {"Activation", activation, Masking::pass, "activation"},
-    {"ReLU", relu_layer, Masking::pass, "max_value negative_slope threshold"},
-    {"LeakyReLU", leaky_relu_layer, Masking::pass, "negative_slope alpha"},
-    {"PReLU", prelu, Masking::pass, "shared_axes", "inside a recurrent cell: refused"},
-    {"ELU", elu_layer, Masking::pass, "alpha"},
-    {"Softmax", softmax_layer, Masking::pass, "axis robust_masking"},
-    {"ThresholdedReLU", thresholded_relu, Masking::pass, "theta", "Keras 2"},
-};
-
 }  // namespace
 
-Rows activation_layers() { return rows; }
+Rows activation_layers() {
+  static const LayerRow rows[] = {
+      {"Activation", activation, Masking::pass, "activation"},
+      {"ReLU", relu_layer, Masking::pass, "max_value negative_slope threshold"},
+      {"LeakyReLU", leaky_relu_layer, Masking::pass, "negative_slope alpha"},
+      {"PReLU", prelu, Masking::pass, "shared_axes", "inside a recurrent cell: refused"},
+      {"ELU", elu_layer, Masking::pass, "alpha"},
+      {"Softmax", softmax_layer, Masking::pass, "axis robust_masking"},
+      {"ThresholdedReLU", thresholded_relu, Masking::pass, "theta", "Keras 2"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

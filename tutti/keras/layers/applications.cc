@@ -13,14 +13,15 @@ Outputs stochastic_depth(Call& c) { return c.x(); }
 // InceptionResNetV2
 Outputs custom_scale(Call& c) { return c.x(0) + c.x(1) * c.config.number("scale"); }
 
-const LayerRow rows[] = {
-    {"LayerScale", layer_scale, Masking::drop, "init_values projection_dim", "of ConvNeXt"},
-    {"StochasticDepth", stochastic_depth, Masking::drop, "drop_path_rate", "of ConvNeXt"},
-    {"CustomScaleLayer", custom_scale, Masking::drop, "scale", "of InceptionResNetV2"},
-};
-
 }  // namespace
 
-Rows application_layers() { return rows; }
+Rows application_layers() {
+  static const LayerRow rows[] = {
+      {"LayerScale", layer_scale, Masking::drop, "init_values projection_dim", "of ConvNeXt"},
+      {"StochasticDepth", stochastic_depth, Masking::drop, "drop_path_rate", "of ConvNeXt"},
+      {"CustomScaleLayer", custom_scale, Masking::drop, "scale", "of InceptionResNetV2"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -65,11 +65,7 @@ Value project(Call& c, const std::string& key, const std::string& name, Value x,
   return c.child(key, name, config, {{x, {}}}, projection).signals.at(0).value;
 }
 
-int64_t positive(const Config& config, std::string_view key) {
-  int64_t value = config.integer(key);
-  if (value < 1 || value > (1 << 24)) config.invalid("'{}' is between 1 and {}; got {}", key, 1 << 24, value);
-  return value;
-}
+constexpr int64_t most_heads = 1 << 24;  // of heads and of their sizes, so that no product overflows
 
 // The tensors of an attention layer's call: query, value, and key where it is not the value.
 struct Inputs {
@@ -104,7 +100,8 @@ Value attention_mask(Call& c, const Inputs& in, Value query_mask) {
   out = both(out, mask_of(5, "key_mask", in.key.mask));
   int64_t target = in.query.value.extent(1), source = in.value.value.extent(1);
   if (call_flag(c, 9, "use_causal_mask")) out = both(out, causal_mask(c.graph, target, source));
-  if (c.config.has("sliding_window")) out = both(out, window_mask(c.graph, target, source, positive(c.config, "sliding_window")));
+  if (c.config.has("sliding_window"))
+    out = both(out, window_mask(c.graph, target, source, c.config.positive("sliding_window", most_heads)));
   if (Value given = c.tensor(6, "attention_mask")) out = both(convert(given, DType::boolean), out);
   return out;
 }
@@ -204,8 +201,8 @@ Outputs projected_attention(Call& c, const Inputs& in, Value query_mask, const P
 
 Outputs multi_head_attention(Call& c) {
   Inputs in = read_inputs(c);
-  int64_t heads = positive(c.config, "num_heads"), key_dim = positive(c.config, "key_dim");
-  int64_t value_dim = c.config.has("value_dim") ? positive(c.config, "value_dim") : key_dim;
+  int64_t heads = c.config.positive("num_heads", most_heads), key_dim = c.config.positive("key_dim", most_heads);
+  int64_t value_dim = c.config.has("value_dim") ? c.config.positive("value_dim", most_heads) : key_dim;
   int64_t spatial = in.query.value.rank() - 2;
   if (in.value.value.rank() != in.query.value.rank() || in.key.value.rank() != in.query.value.rank())
     c.config.unsupported("query, value and key of different ranks are not done");
@@ -247,8 +244,8 @@ Outputs grouped_query_attention(Call& c) {
   Inputs in = read_inputs(c);
   for (const Signal* s : {&in.query, &in.value, &in.key})
     if (s->value.rank() != 3) c.config.invalid("takes [batch, time, features]; got {}", to_string(s->value.type()));
-  int64_t depth = positive(c.config, "head_dim"), heads = positive(c.config, "num_query_heads"),
-          groups = positive(c.config, "num_key_value_heads");
+  int64_t depth = c.config.positive("head_dim", most_heads), heads = c.config.positive("num_query_heads", most_heads),
+          groups = c.config.positive("num_key_value_heads", most_heads);
   if (heads % groups != 0) c.config.invalid("{} query heads cannot share {} key heads", heads, groups);
   Value given = c.tensor(3, "query_mask");
   return projected_attention(c, in, given ? given : in.query.mask,
@@ -313,19 +310,20 @@ Outputs additive_attention(Call& c) {
 constexpr std::string_view grouped_options =
     "head_dim num_query_heads num_key_value_heads dropout use_bias use_gate sliding_window flash_attention";
 
-const LayerRow rows[] = {
-    {"AdditiveAttention", additive_attention, Masking::own, "use_scale dropout causal"},
-    {"Attention", attention, Masking::own, "use_scale score_mode dropout causal"},
-    {"GroupQueryAttention", grouped_query_attention, Masking::own, grouped_options},
-    {"GroupedQueryAttention", grouped_query_attention, Masking::own, grouped_options, "its name in .h5 files"},
-    {"MultiHeadAttention", multi_head_attention, Masking::own,
-     "num_heads key_dim value_dim dropout use_bias use_gate output_shape attention_axes sliding_window flash_attention query_shape "
-     "key_shape value_shape softmax_robust_masking",
-     "query, value and key of different ranks are refused"},
-};
-
 }  // namespace
 
-Rows attention_layers() { return rows; }
+Rows attention_layers() {
+  static const LayerRow rows[] = {
+      {"AdditiveAttention", additive_attention, Masking::own, "use_scale dropout causal"},
+      {"Attention", attention, Masking::own, "use_scale score_mode dropout causal"},
+      {"GroupQueryAttention", grouped_query_attention, Masking::own, grouped_options},
+      {"GroupedQueryAttention", grouped_query_attention, Masking::own, grouped_options, "its name in .h5 files"},
+      {"MultiHeadAttention", multi_head_attention, Masking::own,
+       "num_heads key_dim value_dim dropout use_bias use_gate output_shape attention_axes sliding_window flash_attention query_shape "
+       "key_shape value_shape softmax_robust_masking",
+       "query, value and key of different ranks are refused"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

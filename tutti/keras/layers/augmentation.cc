@@ -26,7 +26,7 @@ Range value_range(const Config& config) {
   return {range[0], range[1]};
 }
 
-constexpr Range bytes{0, 255};
+constexpr Range byte_range{0, 255};
 
 Value change_range(Value x, DType dtype, Range from, Range to) {
   if (from == to) return x;
@@ -40,10 +40,10 @@ Outputs auto_contrast(Call& c) {
   Value images = image_input(c), original = images;
   if (images.rank() != 3 && images.rank() != 4) c.config.invalid("takes images of rank 3 or 4; got {}", to_string(images.shape()));
   int64_t height = images.rank() - 3;
-  Value x = convert(change_range(images, c.policy.compute, range, bytes), c.policy.compute);
+  Value x = convert(change_range(images, c.policy.compute, range, byte_range), c.policy.compute);
   Value low = reduce_min(x, {height, height + 1}, true), high = reduce_max(x, {height, height + 1}, true);
   Value scale = 255.0 / (high - low);
-  Value y = change_range(clamp(x * scale - low * scale, 0, 255), c.policy.compute, bytes, range);
+  Value y = change_range(clamp(x * scale - low * scale, 0, 255), c.policy.compute, byte_range, range);
   return select(is_nan(y), convert(original, y.dtype()), y);
 }
 
@@ -56,9 +56,9 @@ Outputs clahe(Call& c) {
   bool single = images.rank() == 3;
   if (single) images = expand_dims(images, {0});
   if (first) images = transpose(images, {0, 2, 3, 1});
-  images = convert(change_range(images, DType::f32, range, bytes), DType::f32);
+  images = convert(change_range(images, DType::f32, range, byte_range), DType::f32);
   Value y = equalize_tiles(images, c.config.ints("tile_grid_size", 2, {8, 8}), c.config.number("clip_limit", 4));
-  y = convert(change_range(y, DType::f32, bytes, range), dtype);
+  y = convert(change_range(y, DType::f32, byte_range, range), dtype);
   if (first) y = transpose(y, {0, 3, 1, 2});
   return single ? squeeze(y, {0}) : y;
 }
@@ -66,42 +66,43 @@ Outputs clahe(Call& c) {
 // Options say what happens in training, so any will do.
 constexpr std::string_view random_options = "*";
 
-const LayerRow rows[] = {
-    {"AugMix", to_float, Masking::drop, random_options},
-    {"AutoContrast", auto_contrast, Masking::drop, "value_range data_format bounding_box_format"},
-    {"ContrastLimitedAdaptiveHistogramEqualization", clahe, Masking::drop,
-     "value_range clip_limit tile_grid_size data_format bounding_box_format"},
-    {"CutMix", to_float, Masking::drop, random_options},
-    {"Equalization", unchanged, Masking::drop, random_options},
-    {"MaxNumBoundingBoxes", unchanged, Masking::drop, random_options, "images alone; dictionaries are refused"},
-    {"MixUp", unchanged, Masking::drop, random_options},
-    {"RandAugment", to_float, Masking::drop, random_options},
-    {"RandomBrightness", unchanged, Masking::drop, random_options},
-    {"RandomColorDegeneration", unchanged, Masking::drop, random_options},
-    {"RandomColorJitter", unchanged, Masking::drop, random_options},
-    {"RandomContrast", unchanged, Masking::drop, random_options},
-    {"RandomElasticTransform", to_float, Masking::drop, random_options},
-    {"RandomErasing", to_float, Masking::drop, random_options},
-    {"RandomFlip", to_float, Masking::drop, random_options},
-    {"RandomGaussianBlur", to_float, Masking::drop, random_options},
-    {"RandomGrayscale", unchanged, Masking::drop, random_options},
-    {"RandomHeight", to_float, Masking::drop, random_options, "of Keras 2"},
-    {"RandomHue", unchanged, Masking::drop, random_options},
-    {"RandomInvert", unchanged, Masking::drop, random_options},
-    {"RandomPerspective", to_float, Masking::drop, random_options},
-    {"RandomPosterization", unchanged, Masking::drop, random_options},
-    {"RandomRotation", to_float, Masking::drop, random_options},
-    {"RandomSaturation", unchanged, Masking::drop, random_options},
-    {"RandomSharpness", to_float, Masking::drop, random_options},
-    {"RandomShear", to_float, Masking::drop, random_options},
-    {"RandomTranslation", to_float, Masking::drop, random_options},
-    {"RandomWidth", to_float, Masking::drop, random_options, "of Keras 2"},
-    {"RandomZoom", to_float, Masking::drop, random_options},
-    {"Solarization", to_float, Masking::drop, random_options},
-};
-
 }  // namespace
 
-Rows augmentation_layers() { return rows; }
+Rows augmentation_layers() {
+  static const LayerRow rows[] = {
+      {"AugMix", to_float, Masking::drop, random_options},
+      {"AutoContrast", auto_contrast, Masking::drop, "value_range data_format bounding_box_format"},
+      {"ContrastLimitedAdaptiveHistogramEqualization", clahe, Masking::drop,
+       "value_range clip_limit tile_grid_size data_format bounding_box_format"},
+      {"CutMix", to_float, Masking::drop, random_options},
+      {"Equalization", unchanged, Masking::drop, random_options},
+      {"MaxNumBoundingBoxes", unchanged, Masking::drop, random_options, "images alone; dictionaries are refused"},
+      {"MixUp", unchanged, Masking::drop, random_options},
+      {"RandAugment", to_float, Masking::drop, random_options},
+      {"RandomBrightness", unchanged, Masking::drop, random_options},
+      {"RandomColorDegeneration", unchanged, Masking::drop, random_options},
+      {"RandomColorJitter", unchanged, Masking::drop, random_options},
+      {"RandomContrast", unchanged, Masking::drop, random_options},
+      {"RandomElasticTransform", to_float, Masking::drop, random_options},
+      {"RandomErasing", to_float, Masking::drop, random_options},
+      {"RandomFlip", to_float, Masking::drop, random_options},
+      {"RandomGaussianBlur", to_float, Masking::drop, random_options},
+      {"RandomGrayscale", unchanged, Masking::drop, random_options},
+      {"RandomHeight", to_float, Masking::drop, random_options, "of Keras 2"},
+      {"RandomHue", unchanged, Masking::drop, random_options},
+      {"RandomInvert", unchanged, Masking::drop, random_options},
+      {"RandomPerspective", to_float, Masking::drop, random_options},
+      {"RandomPosterization", unchanged, Masking::drop, random_options},
+      {"RandomRotation", to_float, Masking::drop, random_options},
+      {"RandomSaturation", unchanged, Masking::drop, random_options},
+      {"RandomSharpness", to_float, Masking::drop, random_options},
+      {"RandomShear", to_float, Masking::drop, random_options},
+      {"RandomTranslation", to_float, Masking::drop, random_options},
+      {"RandomWidth", to_float, Masking::drop, random_options, "of Keras 2"},
+      {"RandomZoom", to_float, Masking::drop, random_options},
+      {"Solarization", to_float, Masking::drop, random_options},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

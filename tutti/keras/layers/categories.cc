@@ -183,18 +183,20 @@ Outputs integer_lookup(Call& c) {
   return encode(c.config, indices, "count", depth, DType::f32) * document_weights(c, v, depth);
 }
 
-const LayerRow rows[] = {
-    {"Discretization", discretization, Masking::drop, "bin_boundaries bins num_bins epsilon output_mode sparse", "sparse=True is refused"},
-    {"CategoryEncoding", category_encoding, Masking::drop, "num_tokens output_mode sparse", "sparse=True is refused"},
-    {"IntegerLookup", integer_lookup, Masking::drop,
-     "max_tokens num_oov_indices mask_token oov_token vocabulary vocabulary_dtype vocabulary_size idf_weights invert output_mode sparse "
-     "pad_to_max_tokens oov_method salt has_input_vocabulary",
-     "sparse=True, and oov_method=farmhash with several indices, are refused; an unknown token with num_oov_indices=0 is -1, where Keras "
-     "fails"},
-};
-
 }  // namespace
 
-Rows category_layers() { return rows; }
+Rows category_layers() {
+  static const LayerRow rows[] = {
+      {"Discretization", discretization, Masking::drop, "bin_boundaries bins num_bins epsilon output_mode sparse",
+       "sparse=True is refused"},
+      {"CategoryEncoding", category_encoding, Masking::drop, "num_tokens output_mode sparse", "sparse=True is refused"},
+      {"IntegerLookup", integer_lookup, Masking::drop,
+       "max_tokens num_oov_indices mask_token oov_token vocabulary vocabulary_dtype vocabulary_size idf_weights invert output_mode sparse "
+       "pad_to_max_tokens oov_method salt has_input_vocabulary",
+       "sparse=True, and oov_method=farmhash with several indices, are refused; an unknown token with num_oov_indices=0 is -1, where Keras "
+       "fails"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

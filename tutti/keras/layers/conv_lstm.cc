@@ -17,7 +17,7 @@ Shape with_axes(const Ints& lead, const Ints& middle, const Ints& tail) {
 
 // x: [time, batch, spatial..., channels]
 CellRun conv_lstm_cell(Call& c, Value x) {
-  int64_t spatial = x.rank() - 3, filters = positive_count(c, "filters");
+  int64_t spatial = x.rank() - 3, filters = c.config.positive("filters");
   Ints size = c.config.ints("kernel_size", spatial);
   Windows windows{.strides = c.config.ints("strides", spatial, Ints(static_cast<size_t>(spatial), 1)),
                   .dilation = c.config.ints("dilation_rate", spatial, Ints(static_cast<size_t>(spatial), 1)),
@@ -52,19 +52,19 @@ Outputs conv_lstm(Call& c) {
   return recurrent_outputs(c, input, result);
 }
 
-constexpr std::string_view options =
-    "filters kernel_size strides padding data_format dilation_rate activation recurrent_activation use_bias unit_forget_bias dropout "
-    "recurrent_dropout return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major rank implementation";
-constexpr std::string_view note = "stateful: every run starts from zero states";
-
-const LayerRow rows[] = {
-    {"ConvLSTM1D", conv_lstm<1>, Masking::own, options, note},
-    {"ConvLSTM2D", conv_lstm<2>, Masking::own, options, note},
-    {"ConvLSTM3D", conv_lstm<3>, Masking::own, options, note},
-};
-
 }  // namespace
 
-Rows conv_lstm_layers() { return rows; }
+Rows conv_lstm_layers() {
+  constexpr std::string_view options =
+      "filters kernel_size strides padding data_format dilation_rate activation recurrent_activation use_bias unit_forget_bias dropout "
+      "recurrent_dropout return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major rank implementation";
+  constexpr std::string_view note = "stateful: every run starts from zero states";
+  static const LayerRow rows[] = {
+      {"ConvLSTM1D", conv_lstm<1>, Masking::own, options, note},
+      {"ConvLSTM2D", conv_lstm<2>, Masking::own, options, note},
+      {"ConvLSTM3D", conv_lstm<3>, Masking::own, options, note},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -93,39 +93,40 @@ Outputs separable_conv(Call& c) {
                 read_bias(c, filters));
 }
 
-// tf-keras writes "groups" for all of them.
-constexpr std::string_view plain =
-    "filters kernel_size strides padding data_format dilation_rate groups activation use_bias lora_rank lora_alpha";
-constexpr std::string_view transposed =
-    "filters kernel_size strides padding output_padding data_format dilation_rate groups activation use_bias";
-constexpr std::string_view depthwise = "kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
-constexpr std::string_view separable =
-    "filters kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
-constexpr std::string_view alias = "older name";
-
-const LayerRow rows[] = {
-    {"Conv1D", conv<1>, Masking::drop, plain},
-    {"Conv2D", conv<2>, Masking::drop, plain},
-    {"Conv3D", conv<3>, Masking::drop, plain},
-    {"Conv1DTranspose", conv_transpose<1>, Masking::drop, transposed},
-    {"Conv2DTranspose", conv_transpose<2>, Masking::drop, transposed},
-    {"Conv3DTranspose", conv_transpose<3>, Masking::drop, transposed},
-    {"DepthwiseConv1D", depthwise_conv<1>, Masking::drop, depthwise},
-    {"DepthwiseConv2D", depthwise_conv<2>, Masking::drop, depthwise},
-    {"SeparableConv1D", separable_conv<1>, Masking::drop, separable},
-    {"SeparableConv2D", separable_conv<2>, Masking::drop, separable},
-    {"Convolution1D", conv<1>, Masking::drop, plain, alias},
-    {"Convolution2D", conv<2>, Masking::drop, plain, alias},
-    {"Convolution3D", conv<3>, Masking::drop, plain, alias},
-    {"Convolution1DTranspose", conv_transpose<1>, Masking::drop, transposed, alias},
-    {"Convolution2DTranspose", conv_transpose<2>, Masking::drop, transposed, alias},
-    {"Convolution3DTranspose", conv_transpose<3>, Masking::drop, transposed, alias},
-    {"SeparableConvolution1D", separable_conv<1>, Masking::drop, separable, alias},
-    {"SeparableConvolution2D", separable_conv<2>, Masking::drop, separable, alias},
-};
-
 }  // namespace
 
-Rows convolution_layers() { return rows; }
+Rows convolution_layers() {
+  // tf-keras writes "groups" for all of them.
+  constexpr std::string_view plain =
+      "filters kernel_size strides padding data_format dilation_rate groups activation use_bias lora_rank lora_alpha";
+  constexpr std::string_view transposed =
+      "filters kernel_size strides padding output_padding data_format dilation_rate groups activation use_bias";
+  constexpr std::string_view depthwise =
+      "kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
+  constexpr std::string_view separable =
+      "filters kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
+  constexpr std::string_view alias = "older name";
+  static const LayerRow rows[] = {
+      {"Conv1D", conv<1>, Masking::drop, plain},
+      {"Conv2D", conv<2>, Masking::drop, plain},
+      {"Conv3D", conv<3>, Masking::drop, plain},
+      {"Conv1DTranspose", conv_transpose<1>, Masking::drop, transposed},
+      {"Conv2DTranspose", conv_transpose<2>, Masking::drop, transposed},
+      {"Conv3DTranspose", conv_transpose<3>, Masking::drop, transposed},
+      {"DepthwiseConv1D", depthwise_conv<1>, Masking::drop, depthwise},
+      {"DepthwiseConv2D", depthwise_conv<2>, Masking::drop, depthwise},
+      {"SeparableConv1D", separable_conv<1>, Masking::drop, separable},
+      {"SeparableConv2D", separable_conv<2>, Masking::drop, separable},
+      {"Convolution1D", conv<1>, Masking::drop, plain, alias},
+      {"Convolution2D", conv<2>, Masking::drop, plain, alias},
+      {"Convolution3D", conv<3>, Masking::drop, plain, alias},
+      {"Convolution1DTranspose", conv_transpose<1>, Masking::drop, transposed, alias},
+      {"Convolution2DTranspose", conv_transpose<2>, Masking::drop, transposed, alias},
+      {"Convolution3DTranspose", conv_transpose<3>, Masking::drop, transposed, alias},
+      {"SeparableConvolution1D", separable_conv<1>, Masking::drop, separable, alias},
+      {"SeparableConvolution2D", separable_conv<2>, Masking::drop, separable, alias},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -12,17 +12,10 @@ namespace tutti::keras {
 
 namespace {
 
-int64_t positive(const Config& config, std::string_view key) {
-  constexpr int64_t most = int64_t{1} << 40;
-  int64_t value = config.integer(key);
-  if (value < 1 || value > most) config.invalid("'{}' is between 1 and {}; got {}", key, most, value);
-  return value;
-}
-
 Outputs dense(Call& c) {
   Value x = c.x();  // [batch, ..., in]
   if (x.rank() < 1) c.config.invalid("takes at least rank 1");
-  int64_t units = positive(c.config, "units");
+  int64_t units = c.config.positive("units");
   bool use_bias = c.config.flag("use_bias", true);
   Value y;
   if (auto quantization = read_quantization(c)) {
@@ -45,7 +38,7 @@ Signal with_zero_mask(Call& c, Value y) {
 
 Outputs embedding(Call& c) {
   if (c.config.flag("sparse", false)) c.config.unsupported("sparse = true gives sparse tensors, which are not read");
-  int64_t rows = positive(c.config, "input_dim"), columns = positive(c.config, "output_dim");
+  int64_t rows = c.config.positive("input_dim"), columns = c.config.positive("output_dim");
   Value indices = as_indices(c.uncast_x());
   if (auto quantization = read_quantization(c)) {
     QuantizedTable table = quantized_table(c, *quantization, rows, columns);
@@ -71,7 +64,7 @@ Value soft_capped(const Config& config, Value logits) {
 
 // Called with reverse=True: from vectors back to one score per index.
 Outputs reversible_embedding(Call& c) {
-  int64_t rows = positive(c.config, "input_dim"), columns = positive(c.config, "output_dim");
+  int64_t rows = c.config.positive("input_dim"), columns = c.config.positive("output_dim");
   bool tied = c.config.flag("tie_weights", true);
   const Argument* given = c.arguments.find(1, "reverse");
   bool reverse = given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && given->constant.as_bool();
@@ -91,7 +84,7 @@ Outputs reversible_embedding(Call& c) {
   return soft_capped(c.config, matmul(convert(x, common), convert(kernel, common)));
 }
 
-Outputs identity(Call& c) { return c.inputs(); }
+Outputs identity_layer(Call& c) { return c.inputs(); }
 
 Outputs masking(Call& c) {
   Value x = c.x();  // [batch, time, ..., features]
@@ -100,22 +93,23 @@ Outputs masking(Call& c) {
   return Signal{select(kept, x, full_like(x, 0)), squeeze(kept, {-1})};
 }
 
-const LayerRow rows[] = {
-    {"Dense", dense, Masking::pass, "units activation use_bias lora_rank lora_alpha quantization_config",
-     "float8, GPTQ and AWQ quantization: refused"},
-    {"EinsumDense", einsum_dense, Masking::drop, "equation output_shape activation bias_axes lora_rank lora_alpha quantization_config",
-     "float8, GPTQ (gptq_unpacked_column_size) and AWQ quantization: refused"},
-    {"Embedding", embedding, Masking::own, "input_dim output_dim mask_zero input_length sparse lora_rank lora_alpha quantization_config",
-     "sparse = true: refused; float8, GPTQ and AWQ quantization: refused"},
-    {"ReversibleEmbedding", reversible_embedding, Masking::own,
-     "input_dim output_dim mask_zero tie_weights reverse_dtype logit_soft_cap lora_rank lora_alpha quantization_config",
-     "float8, GPTQ and AWQ quantization: refused"},
-    {"Identity", identity, Masking::own, ""},
-    {"Masking", masking, Masking::own, "mask_value"},
-};
-
 }  // namespace
 
-Rows core_layers() { return rows; }
+Rows core_layers() {
+  static const LayerRow rows[] = {
+      {"Dense", dense, Masking::pass, "units activation use_bias lora_rank lora_alpha quantization_config",
+       "float8, GPTQ and AWQ quantization: refused"},
+      {"EinsumDense", einsum_dense, Masking::drop, "equation output_shape activation bias_axes lora_rank lora_alpha quantization_config",
+       "float8, GPTQ (gptq_unpacked_column_size) and AWQ quantization: refused"},
+      {"Embedding", embedding, Masking::own, "input_dim output_dim mask_zero input_length sparse lora_rank lora_alpha quantization_config",
+       "sparse = true: refused; float8, GPTQ and AWQ quantization: refused"},
+      {"ReversibleEmbedding", reversible_embedding, Masking::own,
+       "input_dim output_dim mask_zero tie_weights reverse_dtype logit_soft_cap lora_rank lora_alpha quantization_config",
+       "float8, GPTQ and AWQ quantization: refused"},
+      {"Identity", identity_layer, Masking::own, ""},
+      {"Masking", masking, Masking::own, "mask_value"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

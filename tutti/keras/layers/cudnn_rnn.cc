@@ -25,7 +25,7 @@ struct CudnnWeights {
 };
 
 CudnnWeights cudnn_weights(Call& c, Value x, int64_t gates) {
-  int64_t units = positive_count(c, "units");
+  int64_t units = c.config.positive("units");
   Value kernel = c.weight("kernel", {x.extent(-1), gates * units}), recurrent = c.weight("recurrent_kernel", {units, gates * units});
   Value bias = reshape(c.weight("bias", {2 * gates * units}), {2, gates * units});
   return {each_gate(kernel, gates, turn_input), each_gate(recurrent, gates, turn_recurrent), bias};
@@ -52,14 +52,15 @@ Outputs cudnn(Call& c, const CellKind& kind) {
 Outputs cudnn_lstm(Call& c) { return cudnn(c, {cudnn_lstm_cell, 2}); }
 Outputs cudnn_gru(Call& c) { return cudnn(c, {cudnn_gru_cell, 1}); }
 
-const LayerRow rows[] = {
-    {"CuDNNLSTM", cudnn_lstm, Masking::own, "units unit_forget_bias return_sequences return_state go_backwards stateful time_major",
-     "legacy files"},
-    {"CuDNNGRU", cudnn_gru, Masking::own, "units return_sequences return_state go_backwards stateful time_major", "legacy files"},
-};
-
 }  // namespace
 
-Rows cudnn_layers() { return rows; }
+Rows cudnn_layers() {
+  static const LayerRow rows[] = {
+      {"CuDNNLSTM", cudnn_lstm, Masking::own, "units unit_forget_bias return_sequences return_state go_backwards stateful time_major",
+       "legacy files"},
+      {"CuDNNGRU", cudnn_gru, Masking::own, "units return_sequences return_state go_backwards stateful time_major", "legacy files"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

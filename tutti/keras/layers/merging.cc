@@ -167,19 +167,20 @@ Outputs dot(Call& c) {
   return y.rank() == 1 ? expand_dims(y, {1}) : y;
 }
 
-const LayerRow rows[] = {
-    {"Add", add, Masking::own, ""},
-    {"Subtract", subtract, Masking::own, ""},
-    {"Multiply", multiply, Masking::own, ""},
-    {"Average", average, Masking::own, ""},
-    {"Maximum", maximum_layer, Masking::own, ""},
-    {"Minimum", minimum_layer, Masking::own, ""},
-    {"Concatenate", concatenate_layer, Masking::own, "axis"},
-    {"Dot", dot, Masking::drop, "axes normalize"},
-};
-
 }  // namespace
 
-Rows merging_layers() { return rows; }
+Rows merging_layers() {
+  static const LayerRow rows[] = {
+      {"Add", add, Masking::own, ""},
+      {"Subtract", subtract, Masking::own, ""},
+      {"Multiply", multiply, Masking::own, ""},
+      {"Average", average, Masking::own, ""},
+      {"Maximum", maximum_layer, Masking::own, ""},
+      {"Minimum", minimum_layer, Masking::own, ""},
+      {"Concatenate", concatenate_layer, Masking::own, "axis"},
+      {"Dot", dot, Masking::drop, "axes normalize"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -101,16 +101,17 @@ Outputs sequential(Call& c) {
 // Reached only when a file feeds an input layer, which Keras never writes.
 Outputs input_layer(Call& c) { return c.x(); }
 
-const LayerRow rows[] = {
-    {"Sequential", sequential, Masking::own, "layers build_input_shape"},
-    {"Functional", functional, Masking::own, "layers input_layers output_layers"},
-    {"Model", functional, Masking::own, "layers input_layers output_layers", "legacy name of Functional"},
-    {"InputLayer", input_layer, Masking::pass, "batch_shape shape sparse ragged optional type_spec",
-     "sparse and ragged inputs are refused"},
-};
-
 }  // namespace
 
-Rows model_layers() { return rows; }
+Rows model_layers() {
+  static const LayerRow rows[] = {
+      {"Sequential", sequential, Masking::own, "layers build_input_shape"},
+      {"Functional", functional, Masking::own, "layers input_layers output_layers"},
+      {"Model", functional, Masking::own, "layers input_layers output_layers", "legacy name of Functional"},
+      {"InputLayer", input_layer, Masking::pass, "batch_shape shape sparse ragged optional type_spec",
+       "sparse and ragged inputs are refused"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -164,22 +164,23 @@ Outputs spectral_normalization(Call& c) {
   return c.lowering.keras_major >= 3 ? convert(out.value, x.dtype()) : out.value;
 }
 
-const LayerRow rows[] = {
-    {"BatchNormalization", batch_normalization, Masking::pass,
-     "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size",
-     "virtual_batch_size (Keras 2): refused"},
-    {"SyncBatchNormalization", batch_normalization, Masking::pass,
-     "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size", "Keras 2"},
-    {"LayerNormalization", layer_normalization, Masking::pass, "axis epsilon center scale rms_scaling"},
-    {"RMSNormalization", rms_normalization, Masking::drop, "axis epsilon"},
-    {"GroupNormalization", group_normalization, Masking::pass, "groups axis epsilon center scale"},
-    {"UnitNormalization", unit_normalization, Masking::pass, "axis"},
-    {"SpectralNormalization", spectral_normalization, Masking::drop, "layer power_iterations",
-     "training=True in a call (Keras 2): refused"},
-};
-
 }  // namespace
 
-Rows normalization_layers() { return rows; }
+Rows normalization_layers() {
+  static const LayerRow rows[] = {
+      {"BatchNormalization", batch_normalization, Masking::pass,
+       "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size",
+       "virtual_batch_size (Keras 2): refused"},
+      {"SyncBatchNormalization", batch_normalization, Masking::pass,
+       "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size", "Keras 2"},
+      {"LayerNormalization", layer_normalization, Masking::pass, "axis epsilon center scale rms_scaling"},
+      {"RMSNormalization", rms_normalization, Masking::drop, "axis epsilon"},
+      {"GroupNormalization", group_normalization, Masking::pass, "groups axis epsilon center scale"},
+      {"UnitNormalization", unit_normalization, Masking::pass, "axis"},
+      {"SpectralNormalization", spectral_normalization, Masking::drop, "layer power_iterations",
+       "training=True in a call (Keras 2): refused"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

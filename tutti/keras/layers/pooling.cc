@@ -66,46 +66,46 @@ Outputs adaptive_average_pooling(Call& c) {
   return adaptive_pool(spatial_input(c, spatial), "average", c.config.ints("output_size", spatial), c.config.channels_first());
 }
 
-constexpr std::string_view windowed = "pool_size strides padding data_format";
-constexpr std::string_view global = "data_format keepdims";
-constexpr std::string_view adaptive = "output_size data_format";
-constexpr std::string_view alias = "older name";
-
-const LayerRow rows[] = {
-    {"MaxPooling1D", max_pooling<1>, Masking::drop, windowed},
-    {"MaxPooling2D", max_pooling<2>, Masking::drop, windowed},
-    {"MaxPooling3D", max_pooling<3>, Masking::drop, windowed},
-    {"AveragePooling1D", average_pooling<1>, Masking::drop, windowed},
-    {"AveragePooling2D", average_pooling<2>, Masking::drop, windowed},
-    {"AveragePooling3D", average_pooling<3>, Masking::drop, windowed},
-    {"GlobalMaxPooling1D", global_max_pooling<1>, Masking::drop, global},
-    {"GlobalMaxPooling2D", global_max_pooling<2>, Masking::drop, global},
-    {"GlobalMaxPooling3D", global_max_pooling<3>, Masking::drop, global},
-    {"GlobalAveragePooling1D", global_average_pooling<1>, Masking::drop, global},
-    {"GlobalAveragePooling2D", global_average_pooling<2>, Masking::drop, global},
-    {"GlobalAveragePooling3D", global_average_pooling<3>, Masking::drop, global},
-    {"AdaptiveMaxPooling1D", adaptive_max_pooling<1>, Masking::drop, adaptive},
-    {"AdaptiveMaxPooling2D", adaptive_max_pooling<2>, Masking::drop, adaptive},
-    {"AdaptiveMaxPooling3D", adaptive_max_pooling<3>, Masking::drop, adaptive},
-    {"AdaptiveAveragePooling1D", adaptive_average_pooling<1>, Masking::drop, adaptive},
-    {"AdaptiveAveragePooling2D", adaptive_average_pooling<2>, Masking::drop, adaptive},
-    {"AdaptiveAveragePooling3D", adaptive_average_pooling<3>, Masking::drop, adaptive},
-    {"MaxPool1D", max_pooling<1>, Masking::drop, windowed, alias},
-    {"MaxPool2D", max_pooling<2>, Masking::drop, windowed, alias},
-    {"MaxPool3D", max_pooling<3>, Masking::drop, windowed, alias},
-    {"AvgPool1D", average_pooling<1>, Masking::drop, windowed, alias},
-    {"AvgPool2D", average_pooling<2>, Masking::drop, windowed, alias},
-    {"AvgPool3D", average_pooling<3>, Masking::drop, windowed, alias},
-    {"GlobalMaxPool1D", global_max_pooling<1>, Masking::drop, global, alias},
-    {"GlobalMaxPool2D", global_max_pooling<2>, Masking::drop, global, alias},
-    {"GlobalMaxPool3D", global_max_pooling<3>, Masking::drop, global, alias},
-    {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, alias},
-    {"GlobalAvgPool2D", global_average_pooling<2>, Masking::drop, global, alias},
-    {"GlobalAvgPool3D", global_average_pooling<3>, Masking::drop, global, alias},
-};
-
 }  // namespace
 
-Rows pooling_layers() { return rows; }
+Rows pooling_layers() {
+  constexpr std::string_view windowed = "pool_size strides padding data_format";
+  constexpr std::string_view global = "data_format keepdims";
+  constexpr std::string_view adaptive = "output_size data_format";
+  constexpr std::string_view alias = "older name";
+  static const LayerRow rows[] = {
+      {"MaxPooling1D", max_pooling<1>, Masking::drop, windowed},
+      {"MaxPooling2D", max_pooling<2>, Masking::drop, windowed},
+      {"MaxPooling3D", max_pooling<3>, Masking::drop, windowed},
+      {"AveragePooling1D", average_pooling<1>, Masking::drop, windowed},
+      {"AveragePooling2D", average_pooling<2>, Masking::drop, windowed},
+      {"AveragePooling3D", average_pooling<3>, Masking::drop, windowed},
+      {"GlobalMaxPooling1D", global_max_pooling<1>, Masking::drop, global},
+      {"GlobalMaxPooling2D", global_max_pooling<2>, Masking::drop, global},
+      {"GlobalMaxPooling3D", global_max_pooling<3>, Masking::drop, global},
+      {"GlobalAveragePooling1D", global_average_pooling<1>, Masking::drop, global},
+      {"GlobalAveragePooling2D", global_average_pooling<2>, Masking::drop, global},
+      {"GlobalAveragePooling3D", global_average_pooling<3>, Masking::drop, global},
+      {"AdaptiveMaxPooling1D", adaptive_max_pooling<1>, Masking::drop, adaptive},
+      {"AdaptiveMaxPooling2D", adaptive_max_pooling<2>, Masking::drop, adaptive},
+      {"AdaptiveMaxPooling3D", adaptive_max_pooling<3>, Masking::drop, adaptive},
+      {"AdaptiveAveragePooling1D", adaptive_average_pooling<1>, Masking::drop, adaptive},
+      {"AdaptiveAveragePooling2D", adaptive_average_pooling<2>, Masking::drop, adaptive},
+      {"AdaptiveAveragePooling3D", adaptive_average_pooling<3>, Masking::drop, adaptive},
+      {"MaxPool1D", max_pooling<1>, Masking::drop, windowed, alias},
+      {"MaxPool2D", max_pooling<2>, Masking::drop, windowed, alias},
+      {"MaxPool3D", max_pooling<3>, Masking::drop, windowed, alias},
+      {"AvgPool1D", average_pooling<1>, Masking::drop, windowed, alias},
+      {"AvgPool2D", average_pooling<2>, Masking::drop, windowed, alias},
+      {"AvgPool3D", average_pooling<3>, Masking::drop, windowed, alias},
+      {"GlobalMaxPool1D", global_max_pooling<1>, Masking::drop, global, alias},
+      {"GlobalMaxPool2D", global_max_pooling<2>, Masking::drop, global, alias},
+      {"GlobalMaxPool3D", global_max_pooling<3>, Masking::drop, global, alias},
+      {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, alias},
+      {"GlobalAvgPool2D", global_average_pooling<2>, Masking::drop, global, alias},
+      {"GlobalAvgPool3D", global_average_pooling<3>, Masking::drop, global, alias},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -74,14 +74,15 @@ Outputs pipeline(Call& c) {
   return signals;
 }
 
-const LayerRow rows[] = {
-    {"Rescaling", rescaling, Masking::pass, "scale offset"},
-    {"Normalization", normalization, Masking::pass, "axis mean variance invert"},
-    {"Pipeline", pipeline, Masking::drop, "layers"},
-};
-
 }  // namespace
 
-Rows preprocessing_layers() { return rows; }
+Rows preprocessing_layers() {
+  static const LayerRow rows[] = {
+      {"Rescaling", rescaling, Masking::pass, "scale offset"},
+      {"Normalization", normalization, Masking::pass, "axis mean variance invert"},
+      {"Pipeline", pipeline, Masking::drop, "layers"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

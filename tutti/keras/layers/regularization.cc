@@ -5,21 +5,22 @@ namespace tutti::keras {
 
 namespace {
 
-Outputs identity(Call& c) { return c.x(); }
-
-const LayerRow rows[] = {
-    {"Dropout", identity, Masking::pass, "rate noise_shape"},
-    {"SpatialDropout1D", identity, Masking::pass, "rate noise_shape"},
-    {"SpatialDropout2D", identity, Masking::pass, "rate noise_shape data_format"},
-    {"SpatialDropout3D", identity, Masking::pass, "rate noise_shape data_format"},
-    {"GaussianDropout", identity, Masking::pass, "rate"},
-    {"GaussianNoise", identity, Masking::pass, "stddev"},
-    {"AlphaDropout", identity, Masking::pass, "rate noise_shape"},
-    {"ActivityRegularization", identity, Masking::pass, "l1 l2"},
-};
+Outputs kept(Call& c) { return c.x(); }
 
 }  // namespace
 
-Rows regularization_layers() { return rows; }
+Rows regularization_layers() {
+  static const LayerRow rows[] = {
+      {"Dropout", kept, Masking::pass, "rate noise_shape"},
+      {"SpatialDropout1D", kept, Masking::pass, "rate noise_shape"},
+      {"SpatialDropout2D", kept, Masking::pass, "rate noise_shape data_format"},
+      {"SpatialDropout3D", kept, Masking::pass, "rate noise_shape data_format"},
+      {"GaussianDropout", kept, Masking::pass, "rate"},
+      {"GaussianNoise", kept, Masking::pass, "stddev"},
+      {"AlphaDropout", kept, Masking::pass, "rate noise_shape"},
+      {"ActivityRegularization", kept, Masking::pass, "l1 l2"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t most_weights = int64_t{1} << 25;  // of one axis: input x output positions
 constexpr int64_t largest_side = int64_t{1} << 24;
 
-using Kernel = double (*)(double distance);
+using ResampleKernel = double (*)(double distance);
 
 double triangle(double x) { return std::max(0.0, 1 - x); }
 
@@ -33,7 +33,7 @@ double lanczos(double x) {
   return radius * std::sin(angle) * std::sin(angle / radius) / (angle * angle);
 }
 
-Kernel kernel_of(const std::string& interpolation) {
+ResampleKernel kernel_of(const std::string& interpolation) {
   if (interpolation == "bilinear") return triangle;
   if (interpolation == "bicubic") return cubic;
   if (interpolation == "lanczos3") return lanczos<3>;
@@ -44,7 +44,7 @@ Kernel kernel_of(const std::string& interpolation) {
 // [from, to]: how much of each input position is in each output position.
 std::vector<float> weights(int64_t from, int64_t to, const Resample& options) {
   bool area = options.interpolation == "area";
-  Kernel kernel = area ? nullptr : kernel_of(options.interpolation);
+  ResampleKernel kernel = area ? nullptr : kernel_of(options.interpolation);
   double step = static_cast<double>(from) / static_cast<double>(to);
   double width = options.antialias ? std::max(step, 1.0) : 1.0;
   std::vector<float> out(static_cast<size_t>(from * to));

@@ -145,24 +145,25 @@ Outputs up_sampling(Call& c) {
   return x;
 }
 
-const LayerRow rows[] = {
-    {"Flatten", flatten_layer, Masking::drop, "data_format"},
-    {"Reshape", reshape_layer, Masking::drop, "target_shape"},
-    {"Permute", permute, Masking::drop, "dims"},
-    {"RepeatVector", repeat_vector, Masking::drop, "n"},
-    {"Cropping1D", cropping<1>, Masking::drop, "cropping"},
-    {"Cropping2D", cropping<2>, Masking::drop, "cropping data_format"},
-    {"Cropping3D", cropping<3>, Masking::drop, "cropping data_format"},
-    {"ZeroPadding1D", zero_padding<1>, Masking::drop, "padding data_format"},
-    {"ZeroPadding2D", zero_padding<2>, Masking::drop, "padding data_format"},
-    {"ZeroPadding3D", zero_padding<3>, Masking::drop, "padding data_format"},
-    {"UpSampling1D", up_sampling<1>, Masking::drop, "size"},
-    {"UpSampling2D", up_sampling<2>, Masking::drop, "size data_format interpolation", "gaussian and mitchellcubic (Keras 2): refused"},
-    {"UpSampling3D", up_sampling<3>, Masking::drop, "size data_format"},
-};
-
 }  // namespace
 
-Rows reshaping_layers() { return rows; }
+Rows reshaping_layers() {
+  static const LayerRow rows[] = {
+      {"Flatten", flatten_layer, Masking::drop, "data_format"},
+      {"Reshape", reshape_layer, Masking::drop, "target_shape"},
+      {"Permute", permute, Masking::drop, "dims"},
+      {"RepeatVector", repeat_vector, Masking::drop, "n"},
+      {"Cropping1D", cropping<1>, Masking::drop, "cropping"},
+      {"Cropping2D", cropping<2>, Masking::drop, "cropping data_format"},
+      {"Cropping3D", cropping<3>, Masking::drop, "cropping data_format"},
+      {"ZeroPadding1D", zero_padding<1>, Masking::drop, "padding data_format"},
+      {"ZeroPadding2D", zero_padding<2>, Masking::drop, "padding data_format"},
+      {"ZeroPadding3D", zero_padding<3>, Masking::drop, "padding data_format"},
+      {"UpSampling1D", up_sampling<1>, Masking::drop, "size"},
+      {"UpSampling2D", up_sampling<2>, Masking::drop, "size data_format interpolation", "gaussian and mitchellcubic (Keras 2): refused"},
+      {"UpSampling3D", up_sampling<3>, Masking::drop, "size data_format"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -65,16 +65,17 @@ Outputs random_crop(Call& c) {
                       c.config.channels_first());
 }
 
-const LayerRow rows[] = {
-    {"Resizing", resizing, Masking::drop,
-     "height width interpolation crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value antialias data_format bounding_box_format",
-     "bicubic as JAX computes it, 1e-3 off TensorFlow"},
-    {"CenterCrop", center_crop, Masking::drop, "height width data_format bounding_box_format"},
-    {"RandomCrop", random_crop, Masking::drop, "height width data_format bounding_box_format"},
-};
-
 }  // namespace
 
-Rows resizing_layers() { return rows; }
+Rows resizing_layers() {
+  static const LayerRow rows[] = {
+      {"Resizing", resizing, Masking::drop,
+       "height width interpolation crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value antialias data_format bounding_box_format",
+       "bicubic as JAX computes it, 1e-3 off TensorFlow"},
+      {"CenterCrop", center_crop, Masking::drop, "height width data_format bounding_box_format"},
+      {"RandomCrop", random_crop, Masking::drop, "height width data_format bounding_box_format"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

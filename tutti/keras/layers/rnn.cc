@@ -265,31 +265,34 @@ Outputs stacked_cells_layer(Call& c) {
 constexpr std::string_view stateful_note = "stateful: every run starts from zero states";
 
 // unit_forget_bias initialises, implementation and use_cudnn choose between equal computations.
-const LayerRow rows[] = {
-    {"LSTM", lstm, Masking::own,
-     "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout return_sequences return_state go_backwards "
-     "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
-     stateful_note},
-    {"GRU", gru, Masking::own,
-     "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after return_sequences return_state go_backwards "
-     "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
-     stateful_note},
-    {"SimpleRNN", simple_rnn, Masking::own,
-     "units activation use_bias dropout recurrent_dropout return_sequences return_state go_backwards stateful unroll zero_output_for_mask "
-     "time_major implementation",
-     stateful_note},
-    {"RNN", rnn, Masking::own,
-     "cell return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major num_constants", stateful_note},
-    {"LSTMCell", cell_layer<lstm_kind>, Masking::drop,
-     "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout implementation"},
-    {"GRUCell", cell_layer<gru_kind>, Masking::drop,
-     "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after implementation"},
-    {"SimpleRNNCell", cell_layer<simple_rnn_kind>, Masking::drop, "units activation use_bias dropout recurrent_dropout implementation"},
-    {"StackedRNNCells", stacked_cells_layer, Masking::drop, "cells reverse_state_order"},
-};
-
 }  // namespace
 
-Rows recurrent_layers() { return rows; }
+Rows recurrent_layers() {
+  static const LayerRow rows[] = {
+      {"LSTM", lstm, Masking::own,
+       "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout return_sequences return_state "
+       "go_backwards "
+       "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
+       stateful_note},
+      {"GRU", gru, Masking::own,
+       "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after return_sequences return_state go_backwards "
+       "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
+       stateful_note},
+      {"SimpleRNN", simple_rnn, Masking::own,
+       "units activation use_bias dropout recurrent_dropout return_sequences return_state go_backwards stateful unroll "
+       "zero_output_for_mask "
+       "time_major implementation",
+       stateful_note},
+      {"RNN", rnn, Masking::own,
+       "cell return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major num_constants", stateful_note},
+      {"LSTMCell", cell_layer<lstm_kind>, Masking::drop,
+       "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout implementation"},
+      {"GRUCell", cell_layer<gru_kind>, Masking::drop,
+       "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after implementation"},
+      {"SimpleRNNCell", cell_layer<simple_rnn_kind>, Masking::drop, "units activation use_bias dropout recurrent_dropout implementation"},
+      {"StackedRNNCells", stacked_cells_layer, Masking::drop, "cells reverse_state_order"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

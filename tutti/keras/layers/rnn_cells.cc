@@ -28,13 +28,6 @@ Value project(Value x, Value kernel) { return dot_general(x, kernel, {{}, {}, {x
 
 }  // namespace
 
-int64_t positive_count(const Call& c, std::string_view key) {
-  constexpr int64_t largest = int64_t{1} << 32;
-  int64_t count = c.config.integer(key);
-  if (count < 1 || count > largest) c.config.invalid("'{}' is between 1 and {}; got {}", key, largest, count);
-  return count;
-}
-
 Values lstm_gates(Call& inside, Value z, Value c) {
   Value i = recurrent_activation(inside, part(z, 0, 4));
   Value f = recurrent_activation(inside, part(z, 1, 4));
@@ -91,13 +84,13 @@ CellRun gru_run_reset_before(Value x, Value kernel, Value recurrent, Value bias)
 }  // namespace
 
 CellRun lstm_cell(Call& c, Value x) {
-  int64_t units = positive_count(c, "units");
+  int64_t units = c.config.positive("units");
   Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
   return lstm_run(x, kernel, recurrent, c.config.flag("use_bias", true) ? c.weight("bias", {4 * units}) : Value{});
 }
 
 CellRun gru_cell(Call& c, Value x) {
-  int64_t units = positive_count(c, "units");
+  int64_t units = c.config.positive("units");
   // Files from before the option existed hold the older form.
   bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3);
   Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units}), bias;
@@ -106,7 +99,7 @@ CellRun gru_cell(Call& c, Value x) {
 }
 
 CellRun simple_rnn_cell(Call& c, Value x) {
-  int64_t units = positive_count(c, "units");
+  int64_t units = c.config.positive("units");
   Value kernel = c.weight("kernel", {x.extent(-1), units}), recurrent = c.weight("recurrent_kernel", {units, units});
   Value projected = project(x, kernel);
   if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {units});

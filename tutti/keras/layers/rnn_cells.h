@@ -36,8 +36,6 @@ const CellKind* find_cell(std::string_view class_name);
 CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias);
 CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias);
 
-// A positive option whose small multiples fit in 64 bits (units, filters).
-int64_t positive_count(const Call& c, std::string_view key);
 // The next [h, c] from the sums at the gates, z: [..., 4 * units] in the order i, f, c, o.
 Values lstm_gates(Call& inside, Value z, Value c);
 

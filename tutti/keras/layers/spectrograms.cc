@@ -12,7 +12,7 @@ namespace tutti::keras {
 
 namespace {
 
-int64_t positive(const Config& config, std::string_view key, int64_t value, int64_t most) {
+int64_t bounded(const Config& config, std::string_view key, int64_t value, int64_t most) {
   if (value < 1 || value > most) config.invalid("'{}' is between 1 and {}; got {}", key, most, value);
   return value;
 }
@@ -36,11 +36,11 @@ Value arrange(const Config& config, Value y) {
 Outputs stft_spectrogram(Call& c) {
   constexpr int64_t longest = int64_t{1} << 20;
   std::string mode = c.config.text("mode", "log");
-  int64_t length = positive(c.config, "frame_length", c.config.integer("frame_length", 256), longest);
+  int64_t length = bounded(c.config, "frame_length", c.config.integer("frame_length", 256), longest);
   int64_t step = c.config.has("frame_step") ? c.config.integer("frame_step") : std::max<int64_t>(length / 2, 1);
   int64_t fft = 1;
   while (fft < length) fft *= 2;
-  if (c.config.has("fft_length")) fft = positive(c.config, "fft_length", c.config.integer("fft_length"), longest);
+  if (c.config.has("fft_length")) fft = bounded(c.config, "fft_length", c.config.integer("fft_length"), longest);
   Value x = spatial_input(c, 1);
   if (c.config.channels_first()) x = transpose(x, {0, 2, 1});
   auto part = [&](const char* name) {
@@ -141,11 +141,11 @@ Value decibels(const Config& config, Value power) {
 
 Outputs mel_spectrogram(Call& c) {
   constexpr int64_t longest = 4096, most_bands = 4096;
-  int64_t fft = positive(c.config, "fft_length", c.config.integer("fft_length", 2048), int64_t{1} << 24);
+  int64_t fft = bounded(c.config, "fft_length", c.config.integer("fft_length", 2048), int64_t{1} << 24);
   if (fft > longest) c.config.unsupported("Fourier transforms of more than {} points; got {}", longest, fft);
-  int64_t length = positive(c.config, "sequence_length", c.config.integer("sequence_length", fft), fft);
-  int64_t step = positive(c.config, "sequence_stride", c.config.integer("sequence_stride", 512), int64_t{1} << 24);
-  int64_t bands = positive(c.config, "num_mel_bins", c.config.integer("num_mel_bins", 128), most_bands);
+  int64_t length = bounded(c.config, "sequence_length", c.config.integer("sequence_length", fft), fft);
+  int64_t step = bounded(c.config, "sequence_stride", c.config.integer("sequence_stride", 512), int64_t{1} << 24);
+  int64_t bands = bounded(c.config, "num_mel_bins", c.config.integer("num_mel_bins", 128), most_bands);
   Value x = c.x();
   if (x.rank() < 1) c.config.invalid("takes signals along the last axis");
   Ints outer(x.shape().begin(), x.shape().end() - 1);
@@ -170,17 +170,19 @@ Outputs mel_spectrogram(Call& c) {
   return convert(reshape(y, outer), c.policy.compute);
 }
 
-const LayerRow rows[] = {
-    {"STFTSpectrogram", stft_spectrogram, Masking::drop,
-     "mode frame_length frame_step fft_length window periodic scaling padding expand_dims data_format"},
-    {"MelSpectrogram", mel_spectrogram, Masking::drop,
-     "fft_length sequence_stride sequence_length window sampling_rate num_mel_bins min_freq max_freq power_to_db top_db mag_exp min_power "
-     "ref_power",
-     "fft_length above 4096 is refused"},
-};
-
 }  // namespace
 
-Rows spectrogram_layers() { return rows; }
+Rows spectrogram_layers() {
+  static const LayerRow rows[] = {
+      {"STFTSpectrogram", stft_spectrogram, Masking::drop,
+       "mode frame_length frame_step fft_length window periodic scaling padding expand_dims data_format"},
+      {"MelSpectrogram", mel_spectrogram, Masking::drop,
+       "fft_length sequence_stride sequence_length window sampling_rate num_mel_bins min_freq max_freq power_to_db top_db mag_exp "
+       "min_power "
+       "ref_power",
+       "fft_length above 4096 is refused"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -162,13 +162,14 @@ Outputs time_distributed(Call& c) {
   return out;
 }
 
-const LayerRow rows[] = {
-    {"Bidirectional", bidirectional, Masking::own, "layer merge_mode backward_layer num_constants"},
-    {"TimeDistributed", time_distributed, Masking::own, "layer", "a stateful layer inside is refused"},
-};
-
 }  // namespace
 
-Rows wrapper_layers() { return rows; }
+Rows wrapper_layers() {
+  static const LayerRow rows[] = {
+      {"Bidirectional", bidirectional, Masking::own, "layer merge_mode backward_layer num_constants"},
+      {"TimeDistributed", time_distributed, Masking::own, "layer", "a stateful layer inside is refused"},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

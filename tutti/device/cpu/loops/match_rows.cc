@@ -13,14 +13,14 @@ namespace {
 using Found = std::optional<ValueId>;
 
 // Walks from a result to its operands and notes the nodes on the way.
-class Matcher {
+class RowMatcher {
  public:
-  Matcher(const Graph& graph, const Node& root) : graph_(graph), root_(root) {}
+  RowMatcher(const Graph& graph, const Node& root) : graph_(graph), root_(root) {}
 
   std::optional<RowMatch> match() {
     if (root_.results.size() != 1 || type(root_.results[0]).dtype != DType::f32) return {};
-    using Try = bool (Matcher::*)();
-    for (Try attempt : {&Matcher::softmax, &Matcher::log_softmax, &Matcher::layer_norm, &Matcher::rms_norm}) {
+    using Try = bool (RowMatcher::*)();
+    for (Try attempt : {&RowMatcher::softmax, &RowMatcher::log_softmax, &RowMatcher::layer_norm, &RowMatcher::rms_norm}) {
       match_ = {};
       nodes_ = {&root_};
       first_reduced_ = -1;
@@ -261,7 +261,7 @@ class Matcher {
 
 }  // namespace
 
-std::optional<RowMatch> match_rows(const Graph& graph, const Node& root) { return Matcher(graph, root).match(); }
+std::optional<RowMatch> match_rows(const Graph& graph, const Node& root) { return RowMatcher(graph, root).match(); }
 
 Kernel make_rows(const RowMatch& match, int threads) {
   using Kind = RowMatch::Kind;

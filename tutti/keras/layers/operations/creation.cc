@@ -98,23 +98,24 @@ Outputs vander(Call& c) {
   return power(expand_dims(convert(x, exponents.dtype()), {1}), exponents);
 }
 
-const LayerRow rows[] = {
-    refused("Arange", "the shape of its result depends on the data"),
-    operation("EmptyLike", constant_like<0>, "", "filled with zeros"),
-    operation("Full", full_, "shape"),
-    operation("FullLike", full_like_),
-    operation("Geomspace", geomspace, "num endpoint axis"),
-    operation("Linspace", linspace, "num endpoint retstep axis"),
-    operation("Logspace", logspace, "num endpoint base axis"),
-    refused("Ndim", "Keras 3.15 cannot run it inside a model; the rank is known when the model is built"),
-    operation("OnesLike", constant_like<1>),
-    operation("Size", size_),
-    operation("Vander", vander, "N increasing"),
-    operation("ZerosLike", constant_like<0>),
-};
-
 }  // namespace
 
-Rows creation_operations() { return rows; }
+Rows creation_operations() {
+  static const LayerRow rows[] = {
+      refused("Arange", "the shape of its result depends on the data"),
+      operation("EmptyLike", constant_like<0>, "", "filled with zeros"),
+      operation("Full", full_, "shape"),
+      operation("FullLike", full_like_),
+      operation("Geomspace", geomspace, "num endpoint axis"),
+      operation("Linspace", linspace, "num endpoint retstep axis"),
+      operation("Logspace", logspace, "num endpoint base axis"),
+      refused("Ndim", "Keras 3.15 cannot run it inside a model; the rank is known when the model is built"),
+      operation("OnesLike", constant_like<1>),
+      operation("Size", size_),
+      operation("Vander", vander, "N increasing"),
+      operation("ZerosLike", constant_like<0>),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

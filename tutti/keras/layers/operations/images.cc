@@ -341,25 +341,26 @@ Outputs affine_transform(Call& c) {
   return as_given(images, out);
 }
 
-const LayerRow rows[] = {
-    operation("AffineTransform", affine_transform, "interpolation fill_mode fill_value data_format"),
-    operation("CropImages", crop_images,
-              "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
-    operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format"),
-    operation("HSVToRGB", hsv_to_rgb, "data_format"),
-    operation("MapCoordinates", map_coordinates, "order fill_mode fill_value"),
-    operation("PadImages", pad_images, "top_padding left_padding bottom_padding right_padding target_height target_width data_format"),
-    refused("PerspectiveTransform", "it solves equations for its points; hint: affine_transform is done"),
-    operation("RGBToGrayscale", rgb_to_grayscale, "data_format"),
-    operation("RGBToHSV", rgb_to_hsv, "data_format"),
-    operation("Resize", resize, "size interpolation antialias crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value data_format"),
-    operation("SSIM", ssim, "max_val filter_size filter_sigma k1 k2 data_format"),
-    refused("ScaleAndTranslate", "sampling with scales from the data is not done; hint: resize is"),
-    operation("SobelEdges", sobel_edges, "data_format"),
-};
-
 }  // namespace
 
-Rows image_operations() { return rows; }
+Rows image_operations() {
+  static const LayerRow rows[] = {
+      operation("AffineTransform", affine_transform, "interpolation fill_mode fill_value data_format"),
+      operation("CropImages", crop_images,
+                "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
+      operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format"),
+      operation("HSVToRGB", hsv_to_rgb, "data_format"),
+      operation("MapCoordinates", map_coordinates, "order fill_mode fill_value"),
+      operation("PadImages", pad_images, "top_padding left_padding bottom_padding right_padding target_height target_width data_format"),
+      refused("PerspectiveTransform", "it solves equations for its points; hint: affine_transform is done"),
+      operation("RGBToGrayscale", rgb_to_grayscale, "data_format"),
+      operation("RGBToHSV", rgb_to_hsv, "data_format"),
+      operation("Resize", resize, "size interpolation antialias crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value data_format"),
+      operation("SSIM", ssim, "max_val filter_size filter_sigma k1 k2 data_format"),
+      refused("ScaleAndTranslate", "sampling with scales from the data is not done; hint: resize is"),
+      operation("SobelEdges", sobel_edges, "data_format"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

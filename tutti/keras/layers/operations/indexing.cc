@@ -199,24 +199,25 @@ Outputs unravel_index(Call& c) {
 
 constexpr std::string_view needs_count = "without 'num_segments' the shape of the result depends on the data: refused";
 
-const LayerRow rows[] = {
-    operation("GetItem", get_item, "", "several index arrays and boolean masks are refused"),
-    operation("Scatter", scatter_, "shape"),
-    operation("ScatterUpdate", scatter_update, "reduction"),
-    operation("SegmentMax", segment_max, "num_segments sorted", needs_count),
-    operation("SegmentMin", segment_min, "num_segments sorted", needs_count),
-    operation("SegmentProd", segment_prod, "num_segments sorted", needs_count),
-    refused("SegmentReduction", "it is the abstract base of SegmentSum and its kin"),
-    operation("SegmentSum", segment_sum, "num_segments sorted", needs_count),
-    operation("Slice", slice_, "shape", "an extent of -1 with a start that depends on the data is refused"),
-    operation("SliceUpdate", slice_update),
-    operation("Take", take_, "axis"),
-    operation("TakeAlongAxis", take_along, "axis"),
-    operation("UnravelIndex", unravel_index, "shape"),
-};
-
 }  // namespace
 
-Rows index_operations() { return rows; }
+Rows index_operations() {
+  static const LayerRow rows[] = {
+      operation("GetItem", get_item, "", "several index arrays and boolean masks are refused"),
+      operation("Scatter", scatter_, "shape"),
+      operation("ScatterUpdate", scatter_update, "reduction"),
+      operation("SegmentMax", segment_max, "num_segments sorted", needs_count),
+      operation("SegmentMin", segment_min, "num_segments sorted", needs_count),
+      operation("SegmentProd", segment_prod, "num_segments sorted", needs_count),
+      refused("SegmentReduction", "it is the abstract base of SegmentSum and its kin"),
+      operation("SegmentSum", segment_sum, "num_segments sorted", needs_count),
+      operation("Slice", slice_, "shape", "an extent of -1 with a start that depends on the data is refused"),
+      operation("SliceUpdate", slice_update),
+      operation("Take", take_, "axis"),
+      operation("TakeAlongAxis", take_along, "axis"),
+      operation("UnravelIndex", unravel_index, "shape"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -48,6 +48,7 @@ Outputs relu_(Call& c) {
 }
 
 Value plain_relu(Value x) { return maximum(x.dtype() == DType::boolean ? convert(x, DType::i32) : x, 0.0); }
+Value plain_relu6(Value x) { return minimum(plain_relu(x), 6.0); }
 
 void refuse_sparse(Call& c) {
   if (c.config.flag("sparse", false)) c.config.unsupported("sparse results are not done");
@@ -247,62 +248,63 @@ Outputs dot_product_attention(Call& c) {
   return transpose(out, {0, 2, 1, 3});
 }
 
-const LayerRow rows[] = {
-    operation("BatchNorm", batch_norm, "axis epsilon"),
-    operation("BinaryCrossentropy", binary_crossentropy, "from_logits"),
-    operation("CategoricalCrossentropy", categorical_crossentropy, "from_logits axis"),
-    operation(
-        "Celu", [](Call& c) { return with<celu>(c, "alpha", 1); }, "alpha"),
-    operation("DotProductAttention", dot_product_attention, "is_causal flash_attention attn_logits_soft_cap",
-              "attn_logits_soft_cap has no effect, as in Keras outside of TPUs; flash_attention=True is refused"),
-    operation(
-        "Elu", [](Call& c) { return with<elu>(c, "alpha", 1); }, "alpha"),
-    operation(
-        "Gelu", [](Call& c) -> Outputs { return gelu(in_float(c), c.config.flag("approximate", true)); }, "approximate"),
-    operation("Glu", along_axis<glu>, "axis"),
-    operation(
-        "HardShrink", [](Call& c) { return with<hard_shrink>(c, "threshold", 0.5); }, "threshold"),
-    operation("HardSigmoid", on_float<hard_sigmoid>),
-    operation("HardSilu", on_float<hard_silu>),
-    operation("HardTanh", on_float<hard_tanh>),
-    operation("LayerNorm", layer_norm, "axis epsilon rms_scaling"),
-    operation(
-        "LeakyRelu", [](Call& c) { return with<leaky_relu>(c, "negative_slope", 0.2); }, "negative_slope"),
-    operation("LogSigmoid", on_float<log_sigmoid>),
-    operation("LogSoftmax", log_softmax_, "axis"),
-    operation("Mish", on_float<mish>),
-    operation("Moments", moments, "axes keepdims synchronized", "synchronized=True is refused"),
-    operation("MultiHot", multi_hot, "num_classes num_tokens axis sparse", "sparse=True is refused"),
-    operation("Normalize", normalize, "axis order epsilon"),
-    operation("OneHot", one_hot_, "num_classes axis sparse", "sparse=True is refused"),
-    operation("PSNR", psnr, "max_val"),
-    operation("RMSNorm", rms_norm, "axis epsilon"),
-    operation("ReLU", relu_, "negative_slope max_value threshold"),
-    operation("Relu", on_any<plain_relu>),
-    operation("Relu6", on_any<[](Value x) { return minimum(plain_relu(x), 6.0); }>),
-    operation("Selu", on_float<selu>),
-    operation("Sigmoid", on_float<logistic>),
-    operation("Silu", on_float<silu>),
-    operation(
-        "SoftShrink", [](Call& c) { return with<soft_shrink>(c, "threshold", 0.5); }, "threshold"),
-    operation("Softmax", softmax_, "axis"),
-    operation("Softplus", on_float<softplus>),
-    operation("Softsign", on_float<softsign>),
-    operation("SparseCategoricalCrossentropy", sparse_categorical_crossentropy, "from_logits axis"),
-    operation("SparsePlus", on_float<sparse_plus>),
-    operation("SparseSigmoid", on_float<sparse_sigmoid>),
-    operation("Sparsemax", along_axis<sparsemax>, "axis"),
-    operation(
-        "Squareplus", [](Call& c) { return with<squareplus>(c, "b", 4); }, "b"),
-    operation("TanhShrink", on_float<tanh_shrink>),
-    operation(
-        "Threshold",
-        [](Call& c) -> Outputs { return threshold(in_float(c), c.config.number("threshold"), c.config.number("default_value")); },
-        "threshold default_value"),
-};
-
 }  // namespace
 
-Rows nn_operations() { return rows; }
+Rows nn_operations() {
+  static const LayerRow rows[] = {
+      operation("BatchNorm", batch_norm, "axis epsilon"),
+      operation("BinaryCrossentropy", binary_crossentropy, "from_logits"),
+      operation("CategoricalCrossentropy", categorical_crossentropy, "from_logits axis"),
+      operation(
+          "Celu", [](Call& c) { return with<celu>(c, "alpha", 1); }, "alpha"),
+      operation("DotProductAttention", dot_product_attention, "is_causal flash_attention attn_logits_soft_cap",
+                "attn_logits_soft_cap has no effect, as in Keras outside of TPUs; flash_attention=True is refused"),
+      operation(
+          "Elu", [](Call& c) { return with<elu>(c, "alpha", 1); }, "alpha"),
+      operation(
+          "Gelu", [](Call& c) -> Outputs { return gelu(in_float(c), c.config.flag("approximate", true)); }, "approximate"),
+      operation("Glu", along_axis<glu>, "axis"),
+      operation(
+          "HardShrink", [](Call& c) { return with<hard_shrink>(c, "threshold", 0.5); }, "threshold"),
+      operation("HardSigmoid", on_float<hard_sigmoid>),
+      operation("HardSilu", on_float<hard_silu>),
+      operation("HardTanh", on_float<hard_tanh>),
+      operation("LayerNorm", layer_norm, "axis epsilon rms_scaling"),
+      operation(
+          "LeakyRelu", [](Call& c) { return with<leaky_relu>(c, "negative_slope", 0.2); }, "negative_slope"),
+      operation("LogSigmoid", on_float<log_sigmoid>),
+      operation("LogSoftmax", log_softmax_, "axis"),
+      operation("Mish", on_float<mish>),
+      operation("Moments", moments, "axes keepdims synchronized", "synchronized=True is refused"),
+      operation("MultiHot", multi_hot, "num_classes num_tokens axis sparse", "sparse=True is refused"),
+      operation("Normalize", normalize, "axis order epsilon"),
+      operation("OneHot", one_hot_, "num_classes axis sparse", "sparse=True is refused"),
+      operation("PSNR", psnr, "max_val"),
+      operation("RMSNorm", rms_norm, "axis epsilon"),
+      operation("ReLU", relu_, "negative_slope max_value threshold"),
+      operation("Relu", on_any<plain_relu>),
+      operation("Relu6", on_any<plain_relu6>),
+      operation("Selu", on_float<selu>),
+      operation("Sigmoid", on_float<logistic>),
+      operation("Silu", on_float<silu>),
+      operation(
+          "SoftShrink", [](Call& c) { return with<soft_shrink>(c, "threshold", 0.5); }, "threshold"),
+      operation("Softmax", softmax_, "axis"),
+      operation("Softplus", on_float<softplus>),
+      operation("Softsign", on_float<softsign>),
+      operation("SparseCategoricalCrossentropy", sparse_categorical_crossentropy, "from_logits axis"),
+      operation("SparsePlus", on_float<sparse_plus>),
+      operation("SparseSigmoid", on_float<sparse_sigmoid>),
+      operation("Sparsemax", along_axis<sparsemax>, "axis"),
+      operation(
+          "Squareplus", [](Call& c) { return with<squareplus>(c, "b", 4); }, "b"),
+      operation("TanhShrink", on_float<tanh_shrink>),
+      operation(
+          "Threshold",
+          [](Call& c) -> Outputs { return threshold(in_float(c), c.config.number("threshold"), c.config.number("default_value")); },
+          "threshold default_value"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -163,30 +163,31 @@ Outputs is_in(Call& c) {
   return c.config.flag("invert", false) ? logical_not(found) : found;
 }
 
-const LayerRow rows[] = {
-    refused("Argpartition", "the order within its parts is not defined; hint: argsort is"),
-    operation("Argsort", argsort_, "axis"),
-    refused("Bincount", "the shape of its result depends on the data; hint: sum a one_hot"),
-    operation("Digitize", digitize),
-    refused("Histogram", "Keras 3.15 cannot run it inside a model"),
-    operation("InTopK", in_top_k, "k"),
-    operation("IsIn", is_in, "assume_unique invert"),
-    operation("Median", median, "axis keepdims"),
-    operation("Nanmedian", nanmedian, "axis keepdims"),
-    operation("Nanpercentile", nanpercentile, "axis method keepdims", "'q' that depends on the data is refused"),
-    operation("Nanquantile", nanquantile, "axis method keepdims", "'q' that depends on the data is refused"),
-    refused("Nonzero", "the shape of its result depends on the data; hint: where with three arguments"),
-    operation("Percentile", percentile, "axis method keepdims", "'q' that depends on the data is refused"),
-    operation("Quantile", quantile, "axis method keepdims",
-              "always linear, as Keras computes it inside a model; 'q' that depends on the data is refused"),
-    operation("SearchSorted", search_sorted, "side"),
-    operation("Sort", sort_, "axis"),
-    operation("TopK", top_k_, "k sorted"),
-    refused("Unique", "the shape of its result depends on the data"),
-};
-
 }  // namespace
 
-Rows order_operations() { return rows; }
+Rows order_operations() {
+  static const LayerRow rows[] = {
+      refused("Argpartition", "the order within its parts is not defined; hint: argsort is"),
+      operation("Argsort", argsort_, "axis"),
+      refused("Bincount", "the shape of its result depends on the data; hint: sum a one_hot"),
+      operation("Digitize", digitize),
+      refused("Histogram", "Keras 3.15 cannot run it inside a model"),
+      operation("InTopK", in_top_k, "k"),
+      operation("IsIn", is_in, "assume_unique invert"),
+      operation("Median", median, "axis keepdims"),
+      operation("Nanmedian", nanmedian, "axis keepdims"),
+      operation("Nanpercentile", nanpercentile, "axis method keepdims", "'q' that depends on the data is refused"),
+      operation("Nanquantile", nanquantile, "axis method keepdims", "'q' that depends on the data is refused"),
+      refused("Nonzero", "the shape of its result depends on the data; hint: where with three arguments"),
+      operation("Percentile", percentile, "axis method keepdims", "'q' that depends on the data is refused"),
+      operation("Quantile", quantile, "axis method keepdims",
+                "always linear, as Keras computes it inside a model; 'q' that depends on the data is refused"),
+      operation("SearchSorted", search_sorted, "side"),
+      operation("Sort", sort_, "axis"),
+      operation("TopK", top_k_, "k sorted"),
+      refused("Unique", "the shape of its result depends on the data"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -13,7 +13,7 @@ using Product = Value (*)(Value, Value);
 
 // In the promoted dtype; bytes are multiplied into 32 bits where `widen`, and bool is summed as "any".
 template <Product f, bool widen>
-Outputs product(Call& c) {
+Outputs promoted_product(Call& c) {
   auto v = promoted({operand(c, 0, "x1"), operand(c, 1, "x2")});
   if (v[0].dtype() == DType::boolean) return convert(f(convert(v[0], DType::i32), convert(v[1], DType::i32)), DType::boolean);
   if (widen && v[0].dtype() == DType::i8) return f(convert(v[0], DType::i32), convert(v[1], DType::i32));
@@ -147,23 +147,24 @@ Outputs cdist(Call& c) {
   return sqrt(convert(squares, float_type(dtype)));
 }
 
-const LayerRow rows[] = {
-    operation("CDist", cdist),
-    operation("Corrcoef", corrcoef),
-    operation("Correlate", correlate, "mode"),
-    operation("Cross", cross, "axisa axisb axisc axis"),
-    operation("Dot", product<dot, false>),
-    operation("Einsum", einsum_, "subscripts"),
-    operation("Inner", product<inner, false>),
-    operation("Kron", product<kron, false>),
-    operation("Matmul", product<matmul, true>),
-    operation("Outer", product<outer, false>),
-    operation("Tensordot", tensordot, "axes"),
-    operation("Vdot", product<vdot, false>),
-};
-
 }  // namespace
 
-Rows product_operations() { return rows; }
+Rows product_operations() {
+  static const LayerRow rows[] = {
+      operation("CDist", cdist),
+      operation("Corrcoef", corrcoef),
+      operation("Correlate", correlate, "mode"),
+      operation("Cross", cross, "axisa axisb axisc axis"),
+      operation("Dot", promoted_product<dot, false>),
+      operation("Einsum", einsum_, "subscripts"),
+      operation("Inner", promoted_product<inner, false>),
+      operation("Kron", promoted_product<kron, false>),
+      operation("Matmul", promoted_product<matmul, true>),
+      operation("Outer", promoted_product<outer, false>),
+      operation("Tensordot", tensordot, "axes"),
+      operation("Vdot", promoted_product<vdot, false>),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -99,10 +99,11 @@ Outputs rearrange(Call& c) {
   return reshape(transpose(reshape(x, split), permutation), merged);
 }
 
-const LayerRow rows[] = {operation("Rearrange", rearrange)};
-
 }  // namespace
 
-Rows rearrange_operations() { return rows; }
+Rows rearrange_operations() {
+  static const LayerRow rows[] = {operation("Rearrange", rearrange)};
+  return rows;
+}
 
 }  // namespace tutti::keras

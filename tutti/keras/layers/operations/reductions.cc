@@ -9,8 +9,6 @@ namespace tutti::keras {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 struct Reduction {
   Value x;
   Ints axes;
@@ -102,7 +100,7 @@ Outputs log_sum_exp(Call& c) {
   return logsumexp(x, axes, keepdims);
 }
 
-Outputs average(Call& c) {
+Outputs weighted_average(Call& c) {
   Operand x = operand(c, 0, "x");
   auto weights = find_operand(c, 1, "weights");
   Value values = x.as(weights ? result_type(x, *weights, python_float) : float_type(x.type().dtype));
@@ -224,44 +222,45 @@ Outputs norm(Call& c) {
 
 constexpr std::string_view plain_reduction = "axis keepdims";
 
-const LayerRow rows[] = {
-    operation("All", on_booleans<all>, plain_reduction),
-    operation("Amax", extreme<largest, maximum>, plain_reduction),
-    operation("Amin", extreme<smallest, minimum>, plain_reduction),
-    operation("Any", on_booleans<any>, plain_reduction),
-    operation("Argmax", arg_extreme<argmax>, plain_reduction),
-    operation("Argmin", arg_extreme<argmin>, plain_reduction),
-    operation("Average", average, "axis"),
-    operation("CountNonzero", count_nonzero, "axis"),
-    operation("Cumprod", cumprod, "axis"),
-    operation("Cumsum", cumsum, "axis"),
-    operation("Diff", diff, "n axis"),
-    operation("Logsumexp", log_sum_exp, plain_reduction),
-    operation("Max", extreme<largest, maximum>, "axis keepdims initial"),
-    operation("Mean", on_floats<mean>, plain_reduction),
-    operation("Min", extreme<smallest, minimum>, "axis keepdims initial"),
-    operation("Nanargmax", arg_extreme<nan_arg<argmax, true>>, plain_reduction),
-    operation("Nanargmin", arg_extreme<nan_arg<argmin, false>>, plain_reduction),
-    operation("Nancumprod", nancumprod, "axis"),
-    operation("Nancumsum", nancumsum, "axis"),
-    operation("Nanmax", nan_extreme<largest, true>, plain_reduction),
-    operation("Nanmean", on_floats<nan_mean>, plain_reduction),
-    operation("Nanmin", nan_extreme<smallest, false>, plain_reduction),
-    operation("Nanprod", nan_total<product, 1>, plain_reduction),
-    operation("Nanstd", on_floats<nan_deviation>, plain_reduction),
-    operation("Nansum", nan_total<sum, 0>, plain_reduction),
-    operation("Nanvar", on_floats<nan_variance>, plain_reduction),
-    operation("Norm", norm, "ord axis keepdims", "matrix norms 2, -2 and 'nuc' are refused: they need singular values"),
-    operation("Prod", total<product>, plain_reduction),
-    operation("Ptp", ptp, plain_reduction),
-    operation("Std", on_floats<deviation>, plain_reduction),
-    operation("Sum", total<sum>, plain_reduction),
-    operation("Trapezoid", trapezoid, "x dx axis"),
-    operation("Var", on_floats<variance>, plain_reduction),
-};
-
 }  // namespace
 
-Rows reduction_operations() { return rows; }
+Rows reduction_operations() {
+  static const LayerRow rows[] = {
+      operation("All", on_booleans<all>, plain_reduction),
+      operation("Amax", extreme<largest, maximum>, plain_reduction),
+      operation("Amin", extreme<smallest, minimum>, plain_reduction),
+      operation("Any", on_booleans<any>, plain_reduction),
+      operation("Argmax", arg_extreme<argmax>, plain_reduction),
+      operation("Argmin", arg_extreme<argmin>, plain_reduction),
+      operation("Average", weighted_average, "axis"),
+      operation("CountNonzero", count_nonzero, "axis"),
+      operation("Cumprod", cumprod, "axis"),
+      operation("Cumsum", cumsum, "axis"),
+      operation("Diff", diff, "n axis"),
+      operation("Logsumexp", log_sum_exp, plain_reduction),
+      operation("Max", extreme<largest, maximum>, "axis keepdims initial"),
+      operation("Mean", on_floats<mean>, plain_reduction),
+      operation("Min", extreme<smallest, minimum>, "axis keepdims initial"),
+      operation("Nanargmax", arg_extreme<nan_arg<argmax, true>>, plain_reduction),
+      operation("Nanargmin", arg_extreme<nan_arg<argmin, false>>, plain_reduction),
+      operation("Nancumprod", nancumprod, "axis"),
+      operation("Nancumsum", nancumsum, "axis"),
+      operation("Nanmax", nan_extreme<largest, true>, plain_reduction),
+      operation("Nanmean", on_floats<nan_mean>, plain_reduction),
+      operation("Nanmin", nan_extreme<smallest, false>, plain_reduction),
+      operation("Nanprod", nan_total<product, 1>, plain_reduction),
+      operation("Nanstd", on_floats<nan_deviation>, plain_reduction),
+      operation("Nansum", nan_total<sum, 0>, plain_reduction),
+      operation("Nanvar", on_floats<nan_variance>, plain_reduction),
+      operation("Norm", norm, "ord axis keepdims", "matrix norms 2, -2 and 'nuc' are refused: they need singular values"),
+      operation("Prod", total<product>, plain_reduction),
+      operation("Ptp", ptp, plain_reduction),
+      operation("Std", on_floats<deviation>, plain_reduction),
+      operation("Sum", total<sum>, plain_reduction),
+      operation("Trapezoid", trapezoid, "x dx axis"),
+      operation("Var", on_floats<variance>, plain_reduction),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

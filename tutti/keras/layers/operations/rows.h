@@ -1,10 +1,14 @@
 // What the tables of operations share: rows that say only what is special.
 #pragma once
 
+#include <limits>
+
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/operations/operand.h"
 
 namespace tutti::keras {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // An operation carries no mask; `options` are its constructor's arguments.
 constexpr LayerRow operation(std::string_view name, LayerFunction function, std::string_view options = "", std::string_view note = "") {

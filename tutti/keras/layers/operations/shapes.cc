@@ -319,46 +319,47 @@ Outputs meshgrid(Call& c) {
 
 constexpr std::string_view sections = "indices_or_sections";
 
-const LayerRow rows[] = {
-    operation("Append", append, "axis"),
-    operation("ArraySplit", array_split, "indices_or_sections axis"),
-    operation("BroadcastTo", broadcast, "shape"),
-    operation("Concatenate", concatenate_, "axis"),
-    operation("Diag", diag, "k"),
-    operation("Diagflat", diagflat, "k"),
-    operation("Diagonal", diagonal, "offset axis1 axis2"),
-    operation("Dsplit", dsplit, sections),
-    operation("Dstack", joined<3>),
-    operation("ExpandDims", expand, "axis"),
-    operation("Flip", flip_, "axis"),
-    operation("Fliplr", fliplr),
-    operation("Flipud", flipud),
-    operation("Hsplit", hsplit, sections),
-    operation("Hstack", joined<1>),
-    operation("Meshgrid", meshgrid, "indexing"),
-    operation("Moveaxis", moveaxis_, "source destination"),
-    operation("Pad", pad_, "pad_width mode", "modes constant, edge, reflect, symmetric and wrap; others are refused"),
-    operation("Ravel", ravel),
-    operation("Repeat", repeat_, "repeats axis"),
-    operation("Reshape", reshape_, "newshape"),
-    operation("Roll", roll_, "shift axis"),
-    operation("Rot90", rot90, "k axes"),
-    operation("Split", split_, "indices_or_sections axis"),
-    operation("Squeeze", squeezed, "axis"),
-    operation("Stack", stack_, "axis"),
-    operation("Swapaxes", swapaxes_, "axis1 axis2"),
-    operation("Tile", tile_, "repeats"),
-    operation("Trace", trace, "offset axis1 axis2"),
-    operation("Transpose", transpose_, "axes"),
-    operation("Tril", tril, "k"),
-    operation("Triu", triu, "k"),
-    operation("Unstack", unstack, "num axis"),
-    operation("Vsplit", vsplit, sections),
-    operation("Vstack", joined<2>),
-};
-
 }  // namespace
 
-Rows shape_operations() { return rows; }
+Rows shape_operations() {
+  static const LayerRow rows[] = {
+      operation("Append", append, "axis"),
+      operation("ArraySplit", array_split, "indices_or_sections axis"),
+      operation("BroadcastTo", broadcast, "shape"),
+      operation("Concatenate", concatenate_, "axis"),
+      operation("Diag", diag, "k"),
+      operation("Diagflat", diagflat, "k"),
+      operation("Diagonal", diagonal, "offset axis1 axis2"),
+      operation("Dsplit", dsplit, sections),
+      operation("Dstack", joined<3>),
+      operation("ExpandDims", expand, "axis"),
+      operation("Flip", flip_, "axis"),
+      operation("Fliplr", fliplr),
+      operation("Flipud", flipud),
+      operation("Hsplit", hsplit, sections),
+      operation("Hstack", joined<1>),
+      operation("Meshgrid", meshgrid, "indexing"),
+      operation("Moveaxis", moveaxis_, "source destination"),
+      operation("Pad", pad_, "pad_width mode", "modes constant, edge, reflect, symmetric and wrap; others are refused"),
+      operation("Ravel", ravel),
+      operation("Repeat", repeat_, "repeats axis"),
+      operation("Reshape", reshape_, "newshape"),
+      operation("Roll", roll_, "shift axis"),
+      operation("Rot90", rot90, "k axes"),
+      operation("Split", split_, "indices_or_sections axis"),
+      operation("Squeeze", squeezed, "axis"),
+      operation("Stack", stack_, "axis"),
+      operation("Swapaxes", swapaxes_, "axis1 axis2"),
+      operation("Tile", tile_, "repeats"),
+      operation("Trace", trace, "offset axis1 axis2"),
+      operation("Transpose", transpose_, "axes"),
+      operation("Tril", tril, "k"),
+      operation("Triu", triu, "k"),
+      operation("Unstack", unstack, "num axis"),
+      operation("Vsplit", vsplit, sections),
+      operation("Vstack", joined<2>),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

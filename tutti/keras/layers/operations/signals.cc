@@ -184,18 +184,19 @@ Outputs istft(Call& c) {
 
 constexpr std::string_view frame_options = "sequence_length sequence_stride fft_length window center";
 
-const LayerRow rows[] = {
-    operation("FFT", fft),
-    operation("FFT2", fft2),
-    operation("IFFT2", ifft2),
-    operation("IRFFT", irfft, "fft_length"),
-    operation("ISTFT", istft, "sequence_length sequence_stride fft_length length window center"),
-    operation("RFFT", rfft, "fft_length"),
-    operation("STFT", stft, frame_options),
-};
-
 }  // namespace
 
-Rows signal_operations() { return rows; }
+Rows signal_operations() {
+  static const LayerRow rows[] = {
+      operation("FFT", fft),
+      operation("FFT2", fft2),
+      operation("IFFT2", ifft2),
+      operation("IRFFT", irfft, "fft_length"),
+      operation("ISTFT", istft, "sequence_length sequence_stride fft_length length window center"),
+      operation("RFFT", rfft, "fft_length"),
+      operation("STFT", stft, frame_options),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

@@ -11,7 +11,6 @@ namespace tutti::keras {
 namespace {
 
 constexpr double pi = std::numbers::pi;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Value zeros_like(Value x) { return full_like(x, 0); }
 Value always(Value x, bool value) { return full(x.graph(), {DType::boolean, x.shape()}, value ? 1 : 0); }
@@ -34,6 +33,9 @@ Value exp2(Value x) { return power(full_like(x, 2), x); }
 Value log2(Value x) { return log(x) / std::numbers::ln2; }
 Value log10(Value x) { return log(x) / std::numbers::ln10; }
 Value reciprocal(Value x) { return 1.0 / x; }
+Value radians(Value x) { return x * (pi / 180); }
+Value degrees(Value x) { return x * (180 / pi); }
+Value erfc(Value x) { return 1.0 - erf(x); }
 
 Value sinc(Value x) {
   Value scaled = select(is_zero(x), full_like(x, 1), x * pi);
@@ -49,7 +51,10 @@ Value logical_negation(Value x) { return logical_not(convert(x, DType::boolean))
 
 Value finite(Value x) { return is_float(x.dtype()) ? unary(Op::is_finite, x) : always(x, true); }
 Value equals(Value x, double value) { return is_float(x.dtype()) ? compare(x, value, Direction::EQ) : always(x, false); }
-Value infinite(Value x) { return logical_or(equals(x, infinity), equals(x, -infinity)); }
+Value positive_infinite(Value x) { return equals(x, infinity); }
+Value negative_infinite(Value x) { return equals(x, -infinity); }
+Value infinite(Value x) { return logical_or(positive_infinite(x), negative_infinite(x)); }
+Value real(Value x) { return always(x, true); }
 Value nan(Value x) { return is_float(x.dtype()) ? is_nan(x) : always(x, false); }
 
 Value polynomial(Value x, std::initializer_list<double> coefficients) {  // the highest power first
@@ -94,7 +99,7 @@ Outputs nan_to_num(Call& c) {
   auto replace = [&](Value where, std::string_view key, double otherwise) {
     x = select(where, full_like(x, c.config.number(key, otherwise)), x);
   };
-  Value is_not_a_number = is_nan(x), above = equals(x, infinity), below = equals(x, -infinity);
+  Value is_not_a_number = is_nan(x), above = positive_infinite(x), below = negative_infinite(x);
   // Conversion to the dtype would turn a larger one's limit into infinity.
   double largest = x.dtype() == DType::f16    ? 65504.0
                    : x.dtype() == DType::bf16 ? 0x1.FEp127
@@ -160,75 +165,76 @@ Outputs convert_to_tensor(Call& c) {
 Value same(Value x) { return x; }
 Value negated(Value x) { return -x; }
 
-const LayerRow rows[] = {
-    operation("Abs", on_any<magnitude>),
-    operation("Absolute", on_any<magnitude>),
-    operation("Angle", on_float<angle>),
-    operation("Arccos", on_float<apply<Op::acos>>),
-    operation("Arccosh", on_float<apply<Op::acosh>>),
-    operation("Arcsin", on_float<apply<Op::asin>>),
-    operation("Arcsinh", on_float<apply<Op::asinh>>),
-    operation("Arctan", on_float<apply<Op::atan>>),
-    operation("Arctanh", on_float<apply<Op::atanh>>),
-    operation("Array", convert_to_tensor),
-    operation("BitwiseInvert", on_any<apply<Op::not_>>),
-    operation("BitwiseNot", on_any<apply<Op::not_>>),
-    operation("Cast", cast),
-    operation("Cbrt", on_wide_float<apply<Op::cbrt>>),
-    operation("Ceil", on_float<apply<Op::ceil>>),
-    operation("Clip", clip, "x_min x_max"),
-    operation("Conj", on_any<same>),
-    operation("Conjugate", on_any<same>),
-    operation("ConvertToTensor", convert_to_tensor, "sparse ragged", "sparse and ragged tensors are refused"),
-    operation("Copy", on_any<same>),
-    operation("Cos", on_float<apply<Op::cosine>>),
-    operation("Cosh", on_float<apply<Op::cosh>>),
-    operation("Deg2rad", on_wide_float<[](Value x) { return x * (pi / 180); }>),
-    operation("Erf", on_float_only<erf>),
-    operation("Erfc", on_float<[](Value x) { return 1.0 - erf(x); }>),
-    operation("Erfinv", on_float_only<apply<Op::erf_inv>>),
-    operation("Exp", on_float<exponential>),
-    operation("Exp2", on_float<exp2>),
-    operation("Expm1", on_float<exponential_minus_one>),
-    operation("Fabs", on_float<abs>),
-    operation("Floor", on_float<floor>),
-    operation("I0", on_wide_float<bessel_i0>),
-    operation("Imag", on_any<zeros_like>),
-    operation("Isfinite", on_any<finite>),
-    operation("Isinf", on_any<infinite>),
-    operation("Isnan", on_any<nan>),
-    operation("Isneginf", on_any<[](Value x) { return equals(x, -infinity); }>),
-    operation("Isposinf", on_any<[](Value x) { return equals(x, infinity); }>),
-    operation("Isreal", on_any<[](Value x) { return always(x, true); }>),
-    operation("Log", on_float<log>),
-    operation("Log10", on_float<log10>),
-    operation("Log1p", on_float<log_plus_one>),
-    operation("Log2", on_float<log2>),
-    operation("LogicalNot", on_any<logical_negation>),
-    operation("NanToNum", nan_to_num, "nan posinf neginf"),
-    operation("Negative", on_any<negated>),
-    operation("Rad2deg", on_wide_float<[](Value x) { return x * (180 / pi); }>),
-    operation("Real", on_any<same>),
-    operation("Reciprocal", on_float<reciprocal>),
-    operation("Round", round, "decimals"),
-    operation("Rsqrt", on_float_only<rsqrt>),
-    operation("SaturateCast", saturate_cast, "", "of and to uint64 is refused"),
-    operation("Sign", on_any<sign_of>),
-    operation("Signbit", on_any<signbit>),
-    operation("Sin", on_float<apply<Op::sine>>),
-    operation("Sinc", on_float<sinc>),
-    operation("Sinh", on_float<apply<Op::sinh>>),
-    operation("Sqrt", on_float<sqrt>),
-    operation("Square", on_any<squared>),
-    operation("StopGradient", on_any<same>),
-    operation("Tan", on_float<apply<Op::tan>>),
-    operation("Tanh", on_float<tanh>),
-    operation("Trunc", on_any<truncate>),
-    operation("View", view, "", "dtypes of different sizes are refused"),
-};
-
 }  // namespace
 
-Rows unary_operations() { return rows; }
+Rows unary_operations() {
+  static const LayerRow rows[] = {
+      operation("Abs", on_any<magnitude>),
+      operation("Absolute", on_any<magnitude>),
+      operation("Angle", on_float<angle>),
+      operation("Arccos", on_float<apply<Op::acos>>),
+      operation("Arccosh", on_float<apply<Op::acosh>>),
+      operation("Arcsin", on_float<apply<Op::asin>>),
+      operation("Arcsinh", on_float<apply<Op::asinh>>),
+      operation("Arctan", on_float<apply<Op::atan>>),
+      operation("Arctanh", on_float<apply<Op::atanh>>),
+      operation("Array", convert_to_tensor),
+      operation("BitwiseInvert", on_any<apply<Op::not_>>),
+      operation("BitwiseNot", on_any<apply<Op::not_>>),
+      operation("Cast", cast),
+      operation("Cbrt", on_wide_float<apply<Op::cbrt>>),
+      operation("Ceil", on_float<apply<Op::ceil>>),
+      operation("Clip", clip, "x_min x_max"),
+      operation("Conj", on_any<same>),
+      operation("Conjugate", on_any<same>),
+      operation("ConvertToTensor", convert_to_tensor, "sparse ragged", "sparse and ragged tensors are refused"),
+      operation("Copy", on_any<same>),
+      operation("Cos", on_float<apply<Op::cosine>>),
+      operation("Cosh", on_float<apply<Op::cosh>>),
+      operation("Deg2rad", on_wide_float<radians>),
+      operation("Erf", on_float_only<erf>),
+      operation("Erfc", on_float<erfc>),
+      operation("Erfinv", on_float_only<apply<Op::erf_inv>>),
+      operation("Exp", on_float<exponential>),
+      operation("Exp2", on_float<exp2>),
+      operation("Expm1", on_float<exponential_minus_one>),
+      operation("Fabs", on_float<abs>),
+      operation("Floor", on_float<floor>),
+      operation("I0", on_wide_float<bessel_i0>),
+      operation("Imag", on_any<zeros_like>),
+      operation("Isfinite", on_any<finite>),
+      operation("Isinf", on_any<infinite>),
+      operation("Isnan", on_any<nan>),
+      operation("Isneginf", on_any<negative_infinite>),
+      operation("Isposinf", on_any<positive_infinite>),
+      operation("Isreal", on_any<real>),
+      operation("Log", on_float<log>),
+      operation("Log10", on_float<log10>),
+      operation("Log1p", on_float<log_plus_one>),
+      operation("Log2", on_float<log2>),
+      operation("LogicalNot", on_any<logical_negation>),
+      operation("NanToNum", nan_to_num, "nan posinf neginf"),
+      operation("Negative", on_any<negated>),
+      operation("Rad2deg", on_wide_float<degrees>),
+      operation("Real", on_any<same>),
+      operation("Reciprocal", on_float<reciprocal>),
+      operation("Round", round, "decimals"),
+      operation("Rsqrt", on_float_only<rsqrt>),
+      operation("SaturateCast", saturate_cast, "", "of and to uint64 is refused"),
+      operation("Sign", on_any<sign_of>),
+      operation("Signbit", on_any<signbit>),
+      operation("Sin", on_float<apply<Op::sine>>),
+      operation("Sinc", on_float<sinc>),
+      operation("Sinh", on_float<apply<Op::sinh>>),
+      operation("Sqrt", on_float<sqrt>),
+      operation("Square", on_any<squared>),
+      operation("StopGradient", on_any<same>),
+      operation("Tan", on_float<apply<Op::tan>>),
+      operation("Tanh", on_float<tanh>),
+      operation("Trunc", on_any<truncate>),
+      operation("View", view, "", "dtypes of different sizes are refused"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

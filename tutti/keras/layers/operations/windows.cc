@@ -233,29 +233,30 @@ Outputs extract_sequences(Call& c) {
 constexpr std::string_view convolution_options = "strides padding data_format dilation_rate";
 constexpr std::string_view pooling_options = "pool_size strides padding data_format";
 
-const LayerRow rows[] = {
-    operation(
-        "AdaptiveAveragePool", [](Call& c) { return adaptive_pooling(c, "average"); }, "output_size data_format"),
-    operation(
-        "AdaptiveMaxPool", [](Call& c) { return adaptive_pooling(c, "max"); }, "output_size data_format"),
-    operation(
-        "AveragePool", [](Call& c) { return pooling(c, "average"); }, pooling_options),
-    operation("Conv", convolution_<convolve>, convolution_options),
-    refused("ConvTranspose", "Keras 3.15 cannot run it inside a model; hint: the layer Conv2DTranspose"),
-    operation("DepthToSpace", depth_to_space, "block_size data_format"),
-    operation("DepthwiseConv", convolution_<convolve_depthwise>, convolution_options),
-    operation("ExtractPatches", extract_patches, "size strides dilation_rate padding data_format"),
-    operation("ExtractSequences", extract_sequences, "sequence_length sequence_stride"),
-    operation("Fold", fold, "output_size kernel_size dilation padding stride"),
-    operation(
-        "MaxPool", [](Call& c) { return pooling(c, "max"); }, pooling_options),
-    operation("SeparableConv", separable_convolution, convolution_options),
-    operation("SpaceToDepth", space_to_depth, "block_size data_format"),
-    operation("Unfold", unfold, "kernel_size dilation padding stride"),
-};
-
 }  // namespace
 
-Rows window_operations() { return rows; }
+Rows window_operations() {
+  static const LayerRow rows[] = {
+      operation(
+          "AdaptiveAveragePool", [](Call& c) { return adaptive_pooling(c, "average"); }, "output_size data_format"),
+      operation(
+          "AdaptiveMaxPool", [](Call& c) { return adaptive_pooling(c, "max"); }, "output_size data_format"),
+      operation(
+          "AveragePool", [](Call& c) { return pooling(c, "average"); }, pooling_options),
+      operation("Conv", convolution_<convolve>, convolution_options),
+      refused("ConvTranspose", "Keras 3.15 cannot run it inside a model; hint: the layer Conv2DTranspose"),
+      operation("DepthToSpace", depth_to_space, "block_size data_format"),
+      operation("DepthwiseConv", convolution_<convolve_depthwise>, convolution_options),
+      operation("ExtractPatches", extract_patches, "size strides dilation_rate padding data_format"),
+      operation("ExtractSequences", extract_sequences, "sequence_length sequence_stride"),
+      operation("Fold", fold, "output_size kernel_size dilation padding stride"),
+      operation(
+          "MaxPool", [](Call& c) { return pooling(c, "max"); }, pooling_options),
+      operation("SeparableConv", separable_convolution, convolution_options),
+      operation("SpaceToDepth", space_to_depth, "block_size data_format"),
+      operation("Unfold", unfold, "kernel_size dilation padding stride"),
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

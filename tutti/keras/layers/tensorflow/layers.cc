@@ -29,18 +29,19 @@ Outputs call_function(Call& c) {
 
 constexpr std::string_view no_code = "its meaning is TensorFlow code; rebuild the model with Keras layers in its place";
 
-const LayerRow rows[] = {
-    {"TFOpLambda", call_function, Masking::drop, "function",
-     "legacy files: the common functions of tf, tf.math, tf.nn, tf.linalg and tf.image"},
-    {"SlicingOpLambda", call_function, Masking::drop, "function", "legacy files: indexing of tensors"},
-    {"TensorFlowOpLayer", nullptr, Masking::drop, "*", no_code},
-    {"ClassMethod", nullptr, Masking::drop, "*", no_code},
-    {"InstanceMethod", nullptr, Masking::drop, "*", no_code},
-    {"InstanceProperty", nullptr, Masking::drop, "*", no_code},
-};
-
 }  // namespace
 
-Rows tensorflow_layers() { return rows; }
+Rows tensorflow_layers() {
+  static const LayerRow rows[] = {
+      {"TFOpLambda", call_function, Masking::drop, "function",
+       "legacy files: the common functions of tf, tf.math, tf.nn, tf.linalg and tf.image"},
+      {"SlicingOpLambda", call_function, Masking::drop, "function", "legacy files: indexing of tensors"},
+      {"TensorFlowOpLayer", nullptr, Masking::drop, "*", no_code},
+      {"ClassMethod", nullptr, Masking::drop, "*", no_code},
+      {"InstanceMethod", nullptr, Masking::drop, "*", no_code},
+      {"InstanceProperty", nullptr, Masking::drop, "*", no_code},
+  };
+  return rows;
+}
 
 }  // namespace tutti::keras

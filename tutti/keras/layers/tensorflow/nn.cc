@@ -175,39 +175,40 @@ Outputs extract_patches(Call& c) {
   return concatenate(parts, -1);
 }
 
-const Function functions[] = {
-    {"image.extract_patches", extract_patches},
-    {"image.flip_left_right", flip_images<2>},
-    {"image.flip_up_down", flip_images<3>},
-    {"image.grayscale_to_rgb", grayscale_to_rgb},
-    {"image.per_image_standardization", per_image_standardization},
-    {"image.resize", resize},
-    {"image.rgb_to_grayscale", rgb_to_grayscale},
-    {"nn.avg_pool1d", average_pool<1>},
-    {"nn.avg_pool2d", average_pool<2>},
-    {"nn.avg_pool3d", average_pool<3>},
-    {"nn.batch_normalization", batch_normalization},
-    {"nn.bias_add", bias_add},
-    {"nn.depth_to_space", depth_to_space},
-    {"nn.elu", activation<elu_of>},
-    {"nn.gelu", gelu_of},
-    {"nn.leaky_relu", leaky},
-    {"nn.local_response_normalization", local_response_normalization},
-    {"nn.log_softmax", along_axis<log_softmax>},
-    {"nn.max_pool1d", max_pool<1>},
-    {"nn.max_pool2d", max_pool<2>},
-    {"nn.max_pool3d", max_pool<3>},
-    {"nn.relu", activation<relu_of>},
-    {"nn.relu6", activation<relu6>},
-    {"nn.selu", activation<selu>},
-    {"nn.silu", swish},
-    {"nn.softmax", along_axis<softmax>},
-    {"nn.softsign", activation<softsign>},
-    {"nn.space_to_depth", space_to_depth},
-};
-
 }  // namespace
 
-std::span<const Function> nn_functions() { return functions; }
+std::span<const Function> nn_functions() {
+  static const Function functions[] = {
+      {"image.extract_patches", extract_patches},
+      {"image.flip_left_right", flip_images<2>},
+      {"image.flip_up_down", flip_images<3>},
+      {"image.grayscale_to_rgb", grayscale_to_rgb},
+      {"image.per_image_standardization", per_image_standardization},
+      {"image.resize", resize},
+      {"image.rgb_to_grayscale", rgb_to_grayscale},
+      {"nn.avg_pool1d", average_pool<1>},
+      {"nn.avg_pool2d", average_pool<2>},
+      {"nn.avg_pool3d", average_pool<3>},
+      {"nn.batch_normalization", batch_normalization},
+      {"nn.bias_add", bias_add},
+      {"nn.depth_to_space", depth_to_space},
+      {"nn.elu", activation<elu_of>},
+      {"nn.gelu", gelu_of},
+      {"nn.leaky_relu", leaky},
+      {"nn.local_response_normalization", local_response_normalization},
+      {"nn.log_softmax", along_axis<log_softmax>},
+      {"nn.max_pool1d", max_pool<1>},
+      {"nn.max_pool2d", max_pool<2>},
+      {"nn.max_pool3d", max_pool<3>},
+      {"nn.relu", activation<relu_of>},
+      {"nn.relu6", activation<relu6>},
+      {"nn.selu", activation<selu>},
+      {"nn.silu", swish},
+      {"nn.softmax", along_axis<softmax>},
+      {"nn.softsign", activation<softsign>},
+      {"nn.space_to_depth", space_to_depth},
+  };
+  return functions;
+}
 
 }  // namespace tutti::keras::tf
