@@ -24,12 +24,13 @@ Calls count_calls() { return {allocations, locks, asked}; }
 
 extern "C" {
 
-// glibc's own names for what malloc and its family are when nobody replaces them.
+// glibc's own names for what malloc and its family are when nobody replaces them. NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 void __libc_free(void*);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(size_t bytes) {
   tutti::count(bytes);

@@ -84,7 +84,7 @@ Ints Config::ints(std::string_view key, int64_t count) const {
   return out;
 }
 
-Ints Config::ints(std::string_view key, int64_t count, Ints otherwise) const { return has(key) ? ints(key, count) : otherwise; }
+Ints Config::ints(std::string_view key, int64_t count, Ints otherwise) const { return has(key) ? ints(key, count) : std::move(otherwise); }
 
 std::vector<double> Config::numbers(std::string_view key) const {
   const Json& value = at(key);

@@ -230,7 +230,7 @@ const Argument* Arguments::find(size_t position, std::string_view name) const {
 Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope)
     : config(std::move(config_)),
       arguments(arguments_),
-      policy(policy_),
+      policy(std::move(policy_)),
       graph(lowering_.graph),
       lowering(lowering_),
       autocast_(autocast),

@@ -24,7 +24,7 @@ void Rebuild::copy(const Node& node, std::shared_ptr<const Graph> body) {
     case Op::iota: return map(node.results[0], to_.iota(from_.type(node.results[0]), node.attributes.integer("dimension")));
     default: break;
   }
-  auto results = to_.add(node.op, operands(node), node.attributes, body ? std::move(body) : node.body);
+  auto results = to_.add(node.op, operands(node), node.attributes, body ? body : node.body);
   for (size_t i = 0; i < results.size(); ++i) map(node.results[i], results[i]);
 }
 

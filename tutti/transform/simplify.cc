@@ -45,8 +45,7 @@ Value Simplifier::slice(Value x, const Ints& start, const Ints& limit, const Int
   return make(Op::slice, {x}, {{"start", start}, {"limit", limit}, {"strides", strides}});
 }
 Value Simplifier::full_like(Value like, double number) {
-  Shape shape = like.shape();
-  return broadcast(scalar(graph_, like.dtype(), number), shape, {});
+  return broadcast(scalar(graph_, like.dtype(), number), Shape(like.shape()), {});
 }
 
 Graph simplify(const Graph& graph) {
