@@ -1,10 +1,7 @@
 #include "tutti/base/tensor.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <new>
-
 #include "tutti/base/error.h"
+#include "tutti/base/memory.h"
 
 namespace tutti {
 
@@ -12,11 +9,8 @@ std::string to_string(const Type& type) { return std::string(name(type.dtype)) +
 
 Tensor::Tensor(Type type) : type_(std::move(type)) {
   auto size = static_cast<size_t>(type_.bytes());
-  constexpr size_t alignment = 64;
-  size_t rounded = (std::max<size_t>(size, 1) + alignment - 1) / alignment * alignment;
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  if (data == nullptr) fail<OutOfMemory>("memory", "a tensor {} needs {} bytes", to_string(type_), size);
-  data_ = std::shared_ptr<std::byte>(data, [](std::byte* p) { std::free(p); });
+  data_ = allocate(size);
+  if (!data_) fail<OutOfMemory>("memory", "a tensor {} needs {} bytes", to_string(type_), size);
 }
 
 Tensor Tensor::reshaped(Shape shape) const {

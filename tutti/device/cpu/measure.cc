@@ -52,7 +52,6 @@ float read_floats(const float* x, int64_t count) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +59,7 @@ HWY_AFTER_NAMESPACE();
 #include <cstdlib>
 #include <numeric>
 
+#include "tutti/base/memory.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/device/cpu/measure.h"
 #include "tutti/device/cpu/team.h"
@@ -132,11 +132,9 @@ Speed measure_speed(int threads) {
   // In the first, second and third cache of any processor of these years, and in none.
   const int64_t all = beyond_caches();
   require_memory(all, "measuring the memory's speed");
-  constexpr size_t huge_page = 2 << 20;
-  std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(huge_page, static_cast<size_t>(all)), &std::free);
-  if (memory == nullptr) throw std::bad_alloc();
-  madvise(memory.get(), static_cast<size_t>(all), MADV_HUGEPAGE);  // a wish
-  auto* data = static_cast<float*>(memory.get());
+  const auto memory = allocate(static_cast<size_t>(all));
+  if (!memory) throw std::bad_alloc();
+  auto* data = reinterpret_cast<float*>(memory.get());
   std::fill_n(data, all / 4, 1.0f);  // pages that nobody wrote are all the same one
   for (int64_t bytes : {int64_t{16} << 10, inner_caches, int64_t{4} << 20, int64_t{32} << 20, all})
     speed.bandwidth.push_back({bytes, bytes_per_second(data, bytes, threads)});

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <new>
+
+#include "tutti/base/memory.h"
 
 namespace tutti::cpu {
 
 // Uninitialised, 64-byte aligned.
 inline std::shared_ptr<float[]> aligned_floats(int64_t size) {
-  constexpr std::align_val_t kAlignment{64};
-  return {new (kAlignment) float[static_cast<size_t>(size)], [](float* data) { ::operator delete[](data, kAlignment); }};
+  auto bytes = allocate_among_others(static_cast<size_t>(size) * sizeof(float));
+  if (!bytes) throw std::bad_alloc();
+  return {bytes, reinterpret_cast<float*>(bytes.get())};
 }
 
 }  // namespace tutti::cpu
