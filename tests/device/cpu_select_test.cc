@@ -63,6 +63,30 @@ TEST(cpu_select, activations_of_several_nodes_are_part_of_a_product) {
   expect_same_as_reference(graph);
 }
 
+// MobileNet's block.
+Graph inverted_residual(int64_t size) {
+  Graph graph;
+  auto weights = [&](const Shape& shape) {
+    Tensor tensor(DType::f32, shape);
+    for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i % 11) / 32 - 0.15f;
+    return graph.constant(tensor);
+  };
+  auto convolve = [](Value x, Value kernel, int64_t margin, int64_t groups) {
+    return convolution(x, kernel, {.strides = {1, 1}, .low = {margin, margin}, .high = {margin, margin}, .groups = groups});
+  };
+  Value x = graph.input("x", {DType::f32, {1, size, size, 4}});
+  Value wide = minimum(maximum(convolve(x, weights({1, 1, 4, 64}), 0, 1), 0.0), 6.0);
+  Value filtered = maximum(convolve(wide, weights({3, 3, 1, 64}), 1, 64), 0.0);
+  graph.output("y", convolve(filtered, weights({1, 1, 64, 4}), 0, 1) + x);
+  return graph;
+}
+
+TEST(cpu_select, a_depthwise_convolution_takes_its_neighbours_where_images_are_large) {
+  EXPECT_EQ(step_names(inverted_residual(48)), Names{"separable convolution+residual"});
+  expect_same_as_reference(inverted_residual(48));
+  EXPECT_EQ(step_names(inverted_residual(12)), (Names{"convolution+relu+clip", "depthwise convolution+relu", "convolution+residual"}));
+}
+
 TEST(cpu_select, copies_are_shared_between_threads) {
   Graph graph;
   Value x = graph.input("x", {DType::f32, {300, 40, 31}}), y = graph.input("y", {DType::f32, {300, 40, 17}});

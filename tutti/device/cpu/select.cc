@@ -34,6 +34,7 @@ std::optional<Step> reference_kernel(const Selection& selection, int32_t index, 
 constexpr Candidate list[] = {
     {"scan", scan},
     {"rows", match_row_kernel},
+    {"separable convolution", separable_convolution},
     {"convolution", convolution},
     {"matmul", dense_matmul},
     {"batched matmul", batched_matmul},

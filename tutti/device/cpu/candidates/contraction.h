@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tutti/device/cpu/candidate.h"
+#include "tutti/device/cpu/gemm/convolution_shape.h"
 
 namespace tutti::cpu {
 
@@ -9,7 +10,12 @@ namespace tutti::cpu {
 std::optional<Step> dense_matmul(const Selection& selection, int32_t node, std::string& reason);
 // dot_general of two values, any batch axes.
 std::optional<Step> batched_matmul(const Selection& selection, int32_t node, std::string& reason);
+// A depthwise convolution with the 1x1 convolutions before and after it, and the epilogues of each, where what lies between them is large.
+std::optional<Step> separable_convolution(const Selection& selection, int32_t node, std::string& reason);
 // convolution with a known kernel, with its epilogue.
 std::optional<Step> convolution(const Selection& selection, int32_t node, std::string& reason);
+
+// Of a convolution of x; what stands between its pixels (lhs_dilation) is part of x.
+ConvolutionShape convolution_shape(const Node& node, const Shape& x, const Shape& kernel);
 
 }  // namespace tutti::cpu

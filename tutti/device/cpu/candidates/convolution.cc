@@ -31,7 +31,9 @@ std::optional<Dilated> dilate(const Shape& x, const Ints& dilation) {
   return Dilated{shape, reference::StridedCopy(4, x.extents(), x.strides(), strides)};
 }
 
-ConvolutionShape shape_of(const Node& node, const Shape& x, const Shape& kernel) {
+}  // namespace
+
+ConvolutionShape convolution_shape(const Node& node, const Shape& x, const Shape& kernel) {
   const auto& a = node.attributes;
   const auto rank = static_cast<size_t>(x.rank());
   const Ints &extents = x.extents(), &taps = kernel.extents();
@@ -50,8 +52,6 @@ ConvolutionShape shape_of(const Node& node, const Shape& x, const Shape& kernel)
   return shape;
 }
 
-}  // namespace
-
 std::optional<Step> convolution(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
   if (node.op != Op::convolution) return {};
@@ -67,7 +67,7 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   Step step = step_with_epilogue("convolution", index, node.operands[0], match);
 
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
-  const ConvolutionShape shape = shape_of(node, dilated ? dilated->shape : x, weights->shape());
+  const ConvolutionShape shape = convolution_shape(node, dilated ? dilated->shape : x, weights->shape());
   int64_t flops = 2 * result.elements() * weights->shape().elements() / result[result.rank() - 1];
   if (Winograd::handles(shape)) flops = flops / 9 * 4;
   const int threads = selection.threads({.flops = flops, .bytes = 4 * (x.elements() + result.elements() + weights->shape().elements())});

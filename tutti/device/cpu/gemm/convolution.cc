@@ -106,6 +106,10 @@ void Convolution::run(const float* x, Epilogue epilogue, float* y, float* worksp
   }
 }
 
+void Convolution::run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const {
+  matmul(pixels, x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, 1);
+}
+
 // Output rows `first` to `last`, counted through planes and batch, of some panels of each group.
 void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
                            int64_t first_panel, int64_t last_panel) const {

@@ -23,6 +23,12 @@ class Convolution {
   // The epilogue's residual is [output pixels, filters], contiguous.
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
 
+  // 1x1, stride 1: a product of matrices, of which any pixels can be made by themselves.
+  bool plain() const { return plain_; }
+  void run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const;
+
+  const ConvolutionShape& shape() const { return shape_; }
+
  private:
   void run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
                 int64_t last_panel) const;
@@ -31,7 +37,7 @@ class Convolution {
   std::optional<Winograd> winograd_;  // when it is the better way; then nothing below is used
   ConvolutionShape shape_;
   Extents output_;
-  bool plain_ = false;  // 1x1, stride 1: a product of matrices
+  bool plain_ = false;
   bool padded_ = false;
   int64_t rows_per_band_ = 0, band_rows_ = 0, band_width_ = 0, band_size_ = 0;  // output rows; input rows, pixels, floats
   Packs weights_;                                                               // [group]

@@ -66,25 +66,23 @@ void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int 
   const int64_t rows = shape_.batch * output_[1];
   epilogue.residual_stride = shape_.channels;
   share(rows, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y, row);
+    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y + row * output_[2] * shape_.channels, row);
   });
 }
 
-// One row of the output, counted through the batch.
 void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const {
   const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
   size_t band = 0;
   while (rows_[band].end <= place) ++band;
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
-  const int64_t offset = row * output_[2] * channels;
   DepthwiseCall call;
   call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels;
   call.weights = weights_.get();
   call.pixels = output_[2];
   call.channels = channels;
   call.epilogue = &epilogue;
-  call.residual = epilogue.residual ? epilogue.residual + offset : nullptr;
-  call.y = y + offset;
+  call.residual = epilogue.residual ? epilogue.residual + row * output_[2] * channels : nullptr;
+  call.y = y;
   if (columns_.empty()) {
     const int64_t first = rows_[band].first_tap, x_row = shape_.dilation[1] * shape_.input[2] * channels;
     const int64_t weights_row = shape_.kernel[2] * padded_channels_;
@@ -95,7 +93,7 @@ void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, flo
   } else {
     run_taps(call, &taps_[band * columns_.size()]);
   }
-  if (!epilogue.in_registers()) activate(epilogue, y + offset, 1, output_[2] * channels, 0);
+  if (!epilogue.in_registers()) activate(epilogue, y, 1, output_[2] * channels, 0);
 }
 
 // The same, band by band of columns. taps: one list a band.

@@ -21,6 +21,8 @@ class DepthwiseConvolution {
 
   // The epilogue's residual is [output pixels, channels], contiguous.
   void run(const float* x, Epilogue epilogue, float* y, int threads) const;
+  // One row of the output, counted through the batch, into y.
+  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const;
 
  private:
   // Output rows or columns whose windows have the same taps inside the image.
@@ -28,7 +30,6 @@ class DepthwiseConvolution {
     int64_t begin, end, first_tap, last_tap;
   };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
-  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const;
   void run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const;
 
   ConvolutionShape shape_;

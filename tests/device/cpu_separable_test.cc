@@ -1,0 +1,98 @@
+// A depthwise convolution and its neighbours band by band: bit for bit what they give one after the other.
+#include "tutti/device/cpu/gemm/separable.h"
+
+#include "tests/device/cpu_contraction.h"
+
+namespace tutti::cpu {
+namespace {
+
+struct Block {
+  int64_t batch = 1, height, width;
+  int64_t in = 0;  // channels before the expansion; 0: there is none
+  int64_t channels;
+  int64_t out = 0;  // filters of the projection; 0: there is none
+  Extents kernel = {1, 3, 3}, strides = {1, 1, 1}, dilation = {1, 1, 1}, low = {0, 1, 1}, high = {0, 1, 1};
+  bool residual = false;
+};
+
+std::vector<float> convolve(const Convolution& convolution, const std::vector<float>& x, const Epilogue& epilogue) {
+  std::vector<float> y(static_cast<size_t>(convolution.shape().output_pixels() * convolution.shape().filters));
+  convolution.run(x.data(), epilogue, y.data(), nullptr, 1);
+  return y;
+}
+
+void check_block(const Block& block) {
+  const ConvolutionShape shape{block.batch,  block.channels, block.channels, block.channels, {1, block.height, block.width},
+                               block.kernel, block.strides,  block.dilation, block.low,      block.high};
+  ConvolutionShape before, after;
+  before.batch = after.batch = block.batch;
+  before.input = shape.input;
+  before.channels = block.in;
+  after.input = shape.output();
+  before.filters = after.channels = block.channels;
+  after.filters = block.out;
+  const auto expansion = normal_floats(block.in * block.channels, 2),
+             taps = normal_floats(block.kernel[1] * block.kernel[2] * block.channels, 3),
+             projection = normal_floats(block.channels * block.out, 4), bias = normal_floats(block.channels + block.out, 5);
+  SeparableConvolution::Parts parts{{}, DepthwiseConvolution(shape, taps.data()), {}};
+  if (block.in > 0) parts.expand.emplace(before, expansion.data());
+  if (block.out > 0) parts.project.emplace(after, projection.data());
+
+  const int64_t filters = block.out > 0 ? block.out : block.channels, size = shape.output_pixels() * filters;
+  const auto residual = normal_floats(size, 6);
+  SeparableConvolution::Epilogues epilogues{relu(bias.data()), relu(bias.data()), {}};
+  epilogues.depthwise.activation = Activation::silu;
+  Epilogue& last = block.out > 0 ? epilogues.project : epilogues.depthwise;
+  last.bias = bias.data();
+  last.residual = block.residual ? residual.data() : nullptr;
+  last.residual_stride = filters;
+
+  const auto x = normal_floats(block.batch * block.height * block.width * (block.in > 0 ? block.in : block.channels), 1);
+  auto want = parts.expand ? convolve(*parts.expand, x, epilogues.expand) : x;
+  std::vector<float> filtered(static_cast<size_t>(shape.output_pixels() * block.channels));
+  parts.depthwise.run(want.data(), epilogues.depthwise, filtered.data(), 1);
+  want = parts.project ? convolve(*parts.project, filtered, epilogues.project) : filtered;
+
+  const SeparableConvolution together(shape, parts);
+  for (int threads : {1, 2, 3}) {
+    Floats workspace(together.workspace(threads));
+    std::vector<float> y(static_cast<size_t>(size), 77.0f);
+    together.run(x.data(), epilogues, y.data(), workspace.data(), threads);
+    EXPECT_EQ(y, want) << block.height << "x" << block.width << " in " << threads << " threads";
+  }
+}
+
+TEST(cpu_separable, blocks_of_many_bands) {
+  check_block({.height = 61, .width = 57, .in = 5, .channels = 96, .out = 7, .residual = true});
+  check_block({.height = 61, .width = 57, .in = 5, .channels = 96, .out = 7, .strides = {1, 2, 2}, .low = {0, 0, 0}});
+  check_block({.batch = 3, .height = 40, .width = 33, .in = 3, .channels = 130, .out = 9, .strides = {1, 2, 1}});
+}
+
+TEST(cpu_separable, one_neighbour_is_enough) {
+  check_block({.height = 50, .width = 60, .in = 4, .channels = 70});
+  check_block({.height = 50, .width = 60, .in = 4, .channels = 70, .residual = true});
+  check_block({.batch = 2, .height = 50, .width = 60, .channels = 70, .out = 11});
+}
+
+TEST(cpu_separable, rows_that_no_window_reads_are_not_needed) {
+  check_block({.height = 30, .width = 20, .in = 3, .channels = 40, .out = 5, .kernel = {1, 2, 3}, .strides = {1, 5, 2}, .low = {0, 0, 1}});
+  check_block(
+      {.height = 30, .width = 300, .in = 3, .channels = 40, .out = 5, .kernel = {1, 1, 1}, .strides = {1, 3, 1}, .low = {}, .high = {}});
+}
+
+TEST(cpu_separable, wide_windows_and_margins) {
+  check_block({.height = 37,
+               .width = 150,
+               .in = 3,
+               .channels = 24,
+               .out = 5,
+               .kernel = {1, 5, 5},
+               .dilation = {1, 3, 2},
+               .low = {0, 6, 4},
+               .high = {0, 6, 4}});
+  check_block({.height = 6, .width = 900, .in = 3, .channels = 24, .out = 5, .kernel = {1, 3, 3}, .low = {0, 5, 1}, .high = {0, 7, 1}});
+  check_block({.height = 26, .width = 200, .in = 3, .channels = 24, .out = 5, .low = {0, -2, 0}, .high = {0, -1, 0}});
+}
+
+}  // namespace
+}  // namespace tutti::cpu

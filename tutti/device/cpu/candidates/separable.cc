@@ -1,0 +1,98 @@
+#include "tutti/device/cpu/gemm/separable.h"
+
+#include "tutti/device/cpu/candidates/contraction.h"
+#include "tutti/device/cpu/candidates/match_epilogue.h"
+
+namespace tutti::cpu {
+
+namespace {
+
+constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions, for each thread: what caches of its own do not hold
+
+// A convolution of images, with what follows it.
+struct Part {
+  int32_t node;
+  ConvolutionShape shape;
+  Tensor weights;
+  EpilogueMatch match;
+
+  bool is_plain() const {
+    return shape.groups == 1 && shape.kernel == Extents{1, 1, 1} && shape.strides == Extents{1, 1, 1} && !shape.padded();
+  }
+  bool is_depthwise() const { return shape.channels > 1 && DepthwiseConvolution::handles(shape) && shape.output()[2] > 1; }
+  int64_t flops() const { return 2 * shape.output_pixels() * weights.shape().elements(); }
+  int64_t input_bytes() const { return 4 * shape.batch * shape.input[1] * shape.input[2] * shape.channels; }
+  int64_t output_bytes() const { return 4 * shape.output_pixels() * shape.filters; }
+  Convolution product(const Selection& selection) const {
+    return Convolution(shape, weights.as<float>().data(), selection.packer(weights));
+  }
+};
+
+std::optional<Part> part_at(const Selection& selection, int32_t index) {
+  if (index < 0 || !selection.is_free(index)) return {};
+  const Node& node = selection.node(index);
+  if (node.op != Op::convolution || selection.type(node.results[0]).dtype != DType::f32) return {};
+  const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
+  auto weights = selection.known(node.operands[1]);
+  if (!weights || x.rank() != 4 || result.elements() == 0 || x.elements() == 0 || weights->shape().elements() == 0) return {};
+  if (node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
+  return Part{index, convolution_shape(node, x, weights->shape()), *weights, match_epilogue(selection, node.results[0], result[3])};
+}
+
+// What alone reads the result of this part, which adds nothing from elsewhere.
+std::optional<Part> part_after(const Selection& selection, const Part& part) {
+  if (part.match.residual) return {};
+  auto next = part_at(selection, selection.single_user(part.match.result));
+  if (next && selection.node(next->node).operands[0] != part.match.result) return {};
+  return next;
+}
+
+}  // namespace
+
+std::optional<Step> separable_convolution(const Selection& selection, int32_t index, std::string&) {
+  auto first = part_at(selection, index);
+  if (!first) return {};
+  std::optional<Part> expand, depthwise, project;
+  if (first->is_plain()) {
+    depthwise = part_after(selection, *first);
+    expand = std::move(first);
+  } else {
+    depthwise = std::move(first);
+  }
+  if (!depthwise || !depthwise->is_depthwise()) return {};
+  project = part_after(selection, *depthwise);
+  if (project && !project->is_plain()) project = {};
+
+  Work work{.flops = depthwise->flops(),
+            .bytes = (expand ? *expand : *depthwise).input_bytes() + (project ? *project : *depthwise).output_bytes()};
+  if (expand) work.flops += expand->flops();
+  if (project) work.flops += project->flops();
+  const int threads = selection.threads(work);
+  const int64_t between = (expand ? expand->output_bytes() : 0) + (project ? project->input_bytes() : 0);
+  if (between < worth_bands * threads) return {};
+
+  const Part& last = project ? *project : *depthwise;
+  Step step{"separable convolution" + last.match.name, {}, {selection.node(index).operands[0]}, {last.match.result}};
+  step.threads = threads;
+  for (const auto* part : {&expand, &depthwise, &project}) {
+    if (!*part) continue;
+    step.nodes.push_back((*part)->node);
+    step.nodes.insert(step.nodes.end(), (*part)->match.nodes.begin(), (*part)->match.nodes.end());
+  }
+  if (last.match.residual) step.operands.push_back(*last.match.residual);
+
+  SeparableConvolution::Parts parts{{}, DepthwiseConvolution(depthwise->shape, depthwise->weights.as<float>().data()), {}};
+  if (expand) parts.expand = expand->product(selection);
+  if (project) parts.project = project->product(selection);
+  SeparableConvolution run(depthwise->shape, std::move(parts));
+  step.kernel.workspace = run.workspace(threads) * static_cast<int64_t>(sizeof(float));
+  auto bound = [](const std::optional<Part>& part) {
+    return part ? BoundEpilogue(part->match, part->shape.filters) : BoundEpilogue({}, 0);
+  };
+  step.kernel.run = [run, before = bound(expand), middle = bound(depthwise), after = bound(project), threads](const Pointers& p) {
+    run.run(floats(p.operands[0]), {before(p), middle(p), after(p)}, floats(p.results[0]), floats(p.workspace), threads);
+  };
+  return step;
+}
+
+}  // namespace tutti::cpu

@@ -1,0 +1,80 @@
+#include "tutti/device/cpu/gemm/separable.h"
+
+#include <algorithm>
+
+#include "tutti/device/cpu/team.h"
+
+namespace tutti::cpu {
+namespace {
+
+constexpr int64_t kBandSize = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
+constexpr int64_t kRowsOfPiece = 6;                // for each row that neighbouring pieces both expand
+
+int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+}  // namespace
+
+SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts parts)
+    : shape_(shape), parts_(std::move(parts)), output_(shape.output()) {
+  const int64_t stride = shape_.strides[1], reach = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
+  overlap_ = std::max<int64_t>(0, reach - stride);
+  const int64_t before = parts_.expand ? shape_.input[2] * shape_.channels : 0, after = parts_.project ? output_[2] * shape_.channels : 0;
+  const int64_t fitting = (kBandSize - (reach - stride) * before) / std::max<int64_t>(1, stride * before + after);
+  rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
+  expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach) * before);
+  filtered_size_ = aligned(rows_per_band_ * after);
+}
+
+int64_t SeparableConvolution::workspace(int threads) const { return std::max(1, threads) * (expanded_size_ + filtered_size_); }
+
+void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
+  const int64_t rows = shape_.batch * output_[1];
+  const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, overlap_) : 1);
+  share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) {
+    run_rows(x, epilogues, y, workspace + slot * (expanded_size_ + filtered_size_), first, last);
+  });
+}
+
+// Rows of the output, counted through the batch.
+void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first,
+                                    int64_t last) const {
+  const int64_t height = shape_.input[1], wide = shape_.input[2] * shape_.channels, stride = shape_.strides[1];
+  const int64_t reach = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
+  float* const filtered = workspace + expanded_size_;
+  int64_t begin = 0, end = 0;  // of the rows that are expanded, counted through the batch
+  for (int64_t row = first; row < last;) {
+    const int64_t image = row / output_[1], place = row % output_[1];
+    const int64_t count = std::min({rows_per_band_, output_[1] - place, last - row});
+    const float* source = x;
+    if (parts_.expand) {
+      const int64_t top = place * stride - shape_.low[1];
+      const int64_t from = image * height + std::clamp<int64_t>(top, 0, height);
+      const int64_t to = image * height + std::clamp<int64_t>(top + (count - 1) * stride + reach, 0, height);
+      if (from < end && from >= begin) {  // the band before has the first ones
+        std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);
+      } else {
+        end = from;
+      }
+      begin = from;
+      if (to > end) {
+        parts_.expand->run_pixels((to - end) * shape_.input[2], x + end * shape_.input[2] * parts_.expand->shape().channels,
+                                  epilogues.expand, workspace + (end - begin) * wide);
+        end = to;
+      }
+      source = workspace - begin * wide;
+    }
+    const int64_t pixel = row * output_[2];
+    float* const target = parts_.project ? filtered : y + pixel * shape_.channels;
+    for (int64_t r = 0; r < count; ++r)
+      parts_.depthwise.run_row(source, epilogues.depthwise, target + r * output_[2] * shape_.channels, row + r);
+    if (parts_.project) {
+      const int64_t filters = parts_.project->shape().filters;
+      Epilogue own = epilogues.project;
+      if (own.residual) own.residual += pixel * filters;
+      parts_.project->run_pixels(count * output_[2], filtered, own, y + pixel * filters);
+    }
+    row += count;
+  }
+}
+
+}  // namespace tutti::cpu

@@ -1,0 +1,41 @@
+// A depthwise convolution with the products of matrices beside it: expanding channels before it, projecting them after it, or both
+// (MobileNet's blocks). What lies between them is as large as nothing else in such a model, and never leaves the second-level cache here:
+// some rows of the image go through all of it at a time. Every number is what the convolutions one after the other would give.
+#pragma once
+
+#include <optional>
+
+#include "tutti/device/cpu/gemm/convolution.h"
+#include "tutti/device/cpu/gemm/depthwise.h"
+
+namespace tutti::cpu {
+
+class SeparableConvolution {
+ public:
+  struct Parts {
+    std::optional<Convolution> expand;  // one of both at least; plain ones
+    DepthwiseConvolution depthwise;
+    std::optional<Convolution> project;
+  };
+  struct Epilogues {
+    Epilogue expand, depthwise, project;  // the last one's alone has a residual: [output pixels, filters]
+  };
+
+  // shape: of the depthwise convolution, over an image of more than one column.
+  SeparableConvolution(const ConvolutionShape& shape, Parts parts);
+
+  int64_t workspace(int threads) const;  // floats, 64-byte aligned
+
+  void run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const;
+
+ private:
+  void run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first, int64_t last) const;
+
+  ConvolutionShape shape_;
+  Parts parts_;
+  Extents output_;
+  int64_t overlap_ = 0, rows_per_band_ = 0;        // input rows of two neighbouring output rows; output rows
+  int64_t expanded_size_ = 0, filtered_size_ = 0;  // floats of a band between the convolutions
+};
+
+}  // namespace tutti::cpu
