@@ -31,10 +31,19 @@ inline int64_t pieces_of(int64_t count, int threads, int64_t least = 1) {
   return count < threads ? count : threads;
 }
 
-// body(begin, end, slot) for pieces of [0, count).
+// body(begin, end, slot) for pieces of [0, count). A thread's own pieces get smaller and smaller: others take the last ones, and when a
+// thread is slower than the others, they wait for a small piece of it.
 template <class Body>
 void share(int64_t count, int threads, int64_t pieces, const Body& body) {
-  team(threads, pieces, [&](int64_t piece, int slot) { body(count * piece / pieces, count * (piece + 1) / pieces, slot); });
+  const int64_t each = threads > 1 && pieces > 0 && pieces % threads == 0 ? pieces / threads : 1, owners = pieces / each;
+  auto place = [&](int64_t piece) {  // where it begins; the i-th of `each` own ones has each - i parts
+    const int64_t own = count * (piece / each) / owners, next = count * (piece / each + 1) / owners, i = piece % each;
+    return own + (next - own) * (i * (2 * each + 1 - i)) / (each * (each + 1));
+  };
+  team(threads, pieces, [&](int64_t piece, int slot) {
+    const int64_t begin = place(piece), end = place(piece + 1);
+    if (begin < end) body(begin, end, slot);
+  });
 }
 template <class Body>
 void share(int64_t count, int threads, const Body& body) {
