@@ -149,5 +149,19 @@ TEST(cpu_matmul, batched_products_pack_as_they_go) {
   }
 }
 
+TEST(cpu_matmul, one_row_backwards_is_the_same) {
+  for (int64_t n = 1; n < 300; n += 7) {
+    const auto a = normal_floats(33, 1), b = normal_floats(33 * n, 2), bias = normal_floats(n, 3), residual = normal_floats(n, 4);
+    const PackedMatrix packed({b.data(), 33, n, n, 1});
+    Epilogue epilogue = relu(bias.data());
+    epilogue.residual = residual.data();
+    epilogue.residual_stride = n;
+    std::vector<float> forwards(static_cast<size_t>(n), 77.0f), backwards = forwards;
+    matmul(1, a.data(), 33, packed.panels(), epilogue, forwards.data(), n, 1);
+    matmul(1, a.data(), 33, packed.panels(), epilogue, backwards.data(), n, 1, true);
+    EXPECT_EQ(forwards, backwards) << n;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::cpu

@@ -15,6 +15,8 @@ struct Pointers {
   const std::byte* const* operands;
   std::byte* const* results;
   std::byte* workspace;
+  // Every second time in a loop: who reads the same bytes each time may begin at their end, which is still in the cache.
+  bool backwards = false;
 };
 
 class Sequence;

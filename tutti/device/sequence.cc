@@ -6,8 +6,6 @@
 
 namespace tutti {
 
-namespace {}  // namespace
-
 Sequence::Sequence(const Graph& graph, std::vector<Step> steps)
     : plan_(plan_memory(graph, steps)), steps_(std::move(steps)), uses_(graph.value_count()) {
   auto slot = [&](ValueId id) { uses_[at(root(id))].push_back(slot_count_++); };
@@ -40,11 +38,11 @@ void Sequence::bind(std::byte* frame, ValueId value, const std::byte* data) cons
   for (size_t slot : uses_[at(value)]) table[slot] = const_cast<std::byte*>(data);
 }
 
-void Sequence::run(std::byte* frame) const {
-  for (size_t step = 0; step < steps_.size(); ++step) steps_[step].kernel.run(pointers(frame, step));
+void Sequence::run(std::byte* frame, bool backwards) const {
+  for (size_t step = 0; step < steps_.size(); ++step) steps_[step].kernel.run(pointers(frame, step, backwards));
 }
 
-void Sequence::run_timed(std::byte* frame, std::span<double> seconds) const {
+void Sequence::run_timed(std::byte* frame, std::span<double> seconds, bool backwards) const {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   size_t place = 0;
@@ -52,10 +50,10 @@ void Sequence::run_timed(std::byte* frame, std::span<double> seconds) const {
     const Kernel& kernel = steps_[step].kernel;
     const size_t own = place++;
     if (kernel.body) {
-      kernel.run_timed(pointers(frame, step), seconds.subspan(place));
+      kernel.run_timed(pointers(frame, step, backwards), seconds.subspan(place));
       place += kernel.body->timed_steps();
     } else {
-      kernel.run(pointers(frame, step));
+      kernel.run(pointers(frame, step, backwards));
     }
     auto end = Clock::now();
     seconds[own] += std::chrono::duration<double>(end - begin).count();

@@ -23,9 +23,10 @@ class Sequence {
   std::byte* value(const std::byte* frame, ValueId id) const { return slots(frame)[uses_[static_cast<size_t>(root(id))][0]]; }
   // The value whose bytes `id` shares, itself included.
   ValueId root(ValueId id) const { return plan_.root[static_cast<size_t>(id)]; }
-  void run(std::byte* frame) const;
+  // backwards: see Pointers.
+  void run(std::byte* frame, bool backwards = false) const;
   // The same, adding each step's seconds; a loop's step is followed by those of its body. One clock reading a step, so a little slower.
-  void run_timed(std::byte* frame, std::span<double> seconds) const;
+  void run_timed(std::byte* frame, std::span<double> seconds, bool backwards = false) const;
   size_t timed_steps() const;
 
   // An output: a step computes it, and bind() can move it to where it is wanted; or its bytes are someone else's too and have to be copied.
@@ -36,9 +37,9 @@ class Sequence {
   std::vector<Port> output_ports(const Graph& graph) const;
 
  private:
-  Pointers pointers(std::byte* frame, size_t step) const {
+  Pointers pointers(std::byte* frame, size_t step, bool backwards) const {
     std::byte** operands = slots(frame) + step_slots_[step];
-    return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step]};
+    return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step], backwards};
   }
   std::byte** slots(const std::byte* frame) const { return reinterpret_cast<std::byte**>(const_cast<std::byte*>(frame) + table_); }
   Plan plan_;

@@ -56,7 +56,8 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
 }
 
 // One row: no blocks, panels side by side.
-void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c) {
+void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c,
+                      bool backwards = false) {
   if (first == last) return;
   const int64_t column = b.column(first);
   PanelCall call;
@@ -71,7 +72,7 @@ void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t 
   if (b.narrow) return b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
   if (b.count[1] > 0) return b.kernels->rows[1](call);
   const int64_t threes = std::clamp<int64_t>(b.count[3] - first, 0, last - first);
-  b.kernels->one_row(call, threes, last - first - threes);
+  b.kernels->one_row(call, threes, last - first - threes, backwards);
 }
 
 // A narrow matrix, all panels at once and row by row.
@@ -88,11 +89,12 @@ void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue
 }
 
 // Rows in blocks that stay in the second-level cache while the panels pass by.
-void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Epilogue epilogue, float* c, int64_t c_stride) {
+void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Epilogue epilogue, float* c, int64_t c_stride,
+                     bool backwards = false) {
   const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
   for (int64_t row = 0; row < rows; row += block) {
     a.count = std::min(block, rows - row);
-    multiply_panels(a, b, first, last, epilogue, c + row * c_stride, c_stride);
+    multiply_panels(a, b, first, last, epilogue, c + row * c_stride, c_stride, backwards);
     a.data += block * a.stride;
     if (epilogue.residual) epilogue.residual += block * epilogue.residual_stride;
   }
@@ -100,11 +102,12 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
 
 }  // namespace
 
-void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride) {
+void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride,
+                     bool backwards) {
   if (b.narrow) {
     multiply_narrow(a, b, epilogue, c, c_stride);
   } else if (a.count == 1) {
-    multiply_one_row(a, b, first, last, epilogue, c);
+    multiply_one_row(a, b, first, last, epilogue, c, backwards);
   } else {
     for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
   }
@@ -114,27 +117,27 @@ void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t l
 }
 
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
-            int threads) {
+            int threads, bool backwards) {
   RowsOfA all;
   all.data = a;
   all.stride = a_stride;
   all.count = rows;
   all.depth = b.depth;
-  if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride);
+  if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride, backwards);
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
-  if (rows < kFewRows * threads && rows < b.columns && !b.narrow) {
+  const bool near = b.depth * b.columns <= kNearMatrix;
+  if (rows < (near ? kFewRows : kManyRows) * threads && rows < b.columns && !b.narrow) {
     share(b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride); });
     return;
   }
-  share(rows, threads, pieces_of(rows, threads, b.depth * b.columns <= kNearMatrix ? kFewRows : kManyRows),
-        [&](int64_t first, int64_t last, int) {
-          RowsOfA part = all;
-          part.data += first * a_stride;
-          part.count = last - first;
-          Epilogue shifted = epilogue;
-          if (shifted.residual) shifted.residual += first * shifted.residual_stride;
-          multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
-        });
+  share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows), [&](int64_t first, int64_t last, int) {
+    RowsOfA part = all;
+    part.data += first * a_stride;
+    part.count = last - first;
+    Epilogue shifted = epilogue;
+    if (shifted.residual) shifted.residual += first * shifted.residual_stride;
+    multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
+  });
 }
 
 int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * packed_size(depth, columns); }

@@ -8,13 +8,14 @@
 
 namespace tutti::cpu {
 
-// a: [rows, b.depth], a_stride floats from row to row; c: [rows, b.columns], c_stride likewise.
+// a: [rows, b.depth], a_stride floats from row to row; c: [rows, b.columns], c_stride likewise. backwards: of one row, the last columns
+// first.
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
-            int threads);
+            int threads, bool backwards = false);
 
 // Some panels of B, all of them if it is narrow, on the calling thread: what matmul and convolution are made of.
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
-                     int64_t c_stride);
+                     int64_t c_stride, bool backwards = false);
 
 // Many products with a B that is not constant: attention. Product i reads a.data + i * a_step and so on; B is packed product by product
 // into the workspace.

@@ -138,6 +138,7 @@ template <int Threes, int Twos, int Ones, int Sets>
 struct OneRow {
   static constexpr int kPanels = Threes + Twos + Ones, kWide = 3 * Threes + 2 * Twos + Ones;
   static constexpr int kUnroll = Sets == 1 ? 8 : Sets;
+  // NOLINTNEXTLINE(bugprone-branch-clone): clang-tidy 14 takes the two conditions for one where Twos is 0.
   static constexpr int width(int panel) { return panel < Threes ? 3 : panel < Threes + Twos ? 2 : 1; }  // vectors
   static constexpr int first(int panel) {
     return panel <= Threes ? 3 * panel : panel <= Threes + Twos ? 2 * panel + Threes : panel + 2 * Threes + Twos;
@@ -247,24 +248,26 @@ void rows(const PanelCall& call) {
   }
 }
 
-void one_row(const PanelCall& all, int64_t threes, int64_t twos) {
+void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards) {
   using Function = void (*)(const PanelCall&);
   static constexpr Function table[4][3] = {{nullptr, &OneRow<0, 1, 0, 1>::run, &OneRow<0, 2, 0, 1>::run},
                                            {&OneRow<1, 0, 0, 1>::run, &OneRow<1, 1, 0, 1>::run, &OneRow<1, 2, 0, 1>::run},
                                            {&OneRow<2, 0, 0, 1>::run, &OneRow<2, 1, 0, 1>::run, &OneRow<2, 2, 0, 1>::run},
                                            {&OneRow<3, 0, 0, 1>::run, &OneRow<3, 1, 0, 1>::run, &OneRow<3, 2, 0, 1>::run}};
-  PanelCall call = all;
-  while (threes + twos > 0) {
-    const int64_t now = threes == 4 ? 2 : std::min<int64_t>(threes, 3), also = threes > now ? 0 : twos;  // few sums are left for the end
+  for (int64_t done = 0; threes + twos > 0;) {                           // threes from the first on, unless backwards
+    const int64_t now = threes == 4 ? 2 : std::min<int64_t>(threes, 3);  // few sums are left for the end
+    const int64_t also = backwards || threes == now ? twos : 0;
+    const int64_t column = (backwards ? threes - now : done) * 3 * kLanes;
+    PanelCall call = all;
+    call.b += column * call.b_depth;
+    call.c += column;
+    call.columns -= column;
+    if (call.bias) call.bias += column;
+    if (call.residual) call.residual += column;
     table[now][also](call);
+    done += now;
     threes -= now;
     twos -= also;
-    const int64_t columns = (3 * now + 2 * also) * kLanes;
-    call.b += columns * call.b_depth;
-    call.c += columns;
-    call.columns -= columns;
-    if (call.bias) call.bias += columns;
-    if (call.residual) call.residual += columns;
   }
 }
 

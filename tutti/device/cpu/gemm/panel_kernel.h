@@ -42,8 +42,8 @@ struct PanelKernels {
   int64_t lanes;                      // floats in a vector
   int64_t depth[4];                   // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
-  // One row, so many panels of 3 vectors, then of 2, one set.
-  void (*one_row)(const PanelCall&, int64_t threes, int64_t twos);
+  // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
+  void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
   void (*narrow[5])(const PanelCall&);  // [vectors of all panels]: one row, all panels, sets
 };
 
