@@ -25,9 +25,11 @@ size_t rounded(size_t bytes) { return (std::max<size_t>(bytes, 1) + 63) / 64 * 6
 }  // namespace
 
 std::shared_ptr<std::byte> allocate(size_t bytes) {
+  const size_t down = bytes / huge_page * huge_page, up = (bytes + huge_page - 1) / huge_page * huge_page;
+  const size_t on_pages = up - bytes <= bytes / 16 ? up : down;  // the last page too, unless much of it would be for nothing
   void* data = nullptr;
-  if (posix_memalign(&data, bytes < huge_page ? 64 : huge_page, rounded(bytes)) != 0) return {};
-  if (bytes >= huge_page) madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // a wish
+  if (posix_memalign(&data, on_pages == 0 ? 64 : huge_page, std::max(rounded(bytes), on_pages)) != 0) return {};
+  if (on_pages != 0) madvise(data, on_pages, MADV_HUGEPAGE);  // a wish
   return {static_cast<std::byte*>(data), [](std::byte* p) { std::free(p); }};
 }
 
