@@ -48,6 +48,8 @@ def make(folder):
         x = random.standard_normal((1, *shape)).astype("float32")
     else:
         model = getattr(keras.applications, name)(weights=None)
+        if None in model.input_shape[1:]:
+            model = getattr(keras.applications, name)(weights=None, input_shape=(224, 224, 3))
         x = random.uniform(-1, 1, (1, *model.input_shape[1:])).astype("float32")
         calibrate(model, random)
     folder.mkdir(parents=True, exist_ok=True)

@@ -50,11 +50,9 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
       const int64_t top = place * stride - shape_.low[1];
       const int64_t from = image * height + std::clamp<int64_t>(top, 0, height);
       const int64_t to = image * height + std::clamp<int64_t>(top + (count - 1) * stride + reach, 0, height);
-      if (from < end && from >= begin) {  // the band before has the first ones
-        std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);
-      } else {
-        end = from;
-      }
+      end = std::max(end, from);
+      // What the band before has expanded, if it is needed again.
+      if (from > begin && from < end) std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);
       begin = from;
       if (to > end) {
         parts_.expand->run_pixels((to - end) * shape_.input[2], x + end * shape_.input[2] * parts_.expand->shape().channels,
