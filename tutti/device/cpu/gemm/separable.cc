@@ -7,8 +7,8 @@
 namespace tutti::cpu {
 namespace {
 
-constexpr int64_t kBandSize = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
-constexpr int64_t kRowsOfPiece = 6;                // for each row that neighbouring pieces both expand
+constexpr int64_t kBetween = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
+constexpr int64_t kRowsOfPiece = 6;               // for each row that neighbouring pieces both expand
 
 int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -19,7 +19,7 @@ SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts 
   const int64_t stride = shape_.strides[1], reach = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
   overlap_ = std::max<int64_t>(0, reach - stride);
   const int64_t before = parts_.expand ? shape_.input[2] * shape_.channels : 0, after = parts_.project ? output_[2] * shape_.channels : 0;
-  const int64_t fitting = (kBandSize - (reach - stride) * before) / std::max<int64_t>(1, stride * before + after);
+  const int64_t fitting = (kBetween - (reach - stride) * before) / std::max<int64_t>(1, stride * before + after);
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
   expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach) * before);
   filtered_size_ = aligned(rows_per_band_ * after);

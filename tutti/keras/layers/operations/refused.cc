@@ -3,14 +3,9 @@
 
 namespace tutti::keras {
 
-namespace {
-
-constexpr std::string_view code = "it carries Python code, which is not in the file; hint: write the steps as layers and operations";
-constexpr std::string_view complex_numbers = "complex numbers are not done; hint: real and imaginary parts as two tensors are";
-
-}  // namespace
-
 Rows refused_operations() {
+  constexpr std::string_view code = "it carries Python code, which is not in the file; hint: write the steps as layers and operations";
+  constexpr std::string_view complex_numbers = "complex numbers are not done; hint: real and imaginary parts as two tensors are";
   constexpr std::string_view factorization = "matrix factorizations are not done";
   constexpr std::string_view random_numbers = "its result is random";
   static const LayerRow rows[] = {
