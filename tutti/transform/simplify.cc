@@ -44,9 +44,7 @@ Value Simplifier::transpose(Value x, const Ints& permutation) { return make(Op::
 Value Simplifier::slice(Value x, const Ints& start, const Ints& limit, const Ints& strides) {
   return make(Op::slice, {x}, {{"start", start}, {"limit", limit}, {"strides", strides}});
 }
-Value Simplifier::full_like(Value like, double number) {
-  return broadcast(scalar(graph_, like.dtype(), number), Shape(like.shape()), {});
-}
+Value Simplifier::full_like(Value like, double number) { return broadcast(scalar(graph_, like.dtype(), number), Shape(like.shape()), {}); }
 
 Graph simplify(const Graph& graph) {
   Rebuild rebuild(graph);
