@@ -78,7 +78,7 @@ Filters parse_filters(Storage& storage, std::span<const std::byte> bytes) {
       if (v == 0) filter.element_size = value;
     }
     if (version == 1 && values % 2 != 0) fields.skip(4);
-    if (filter.id < Filter::deflate || filter.id > Filter::fletcher32)
+    if (filter.id < Filter::deflate || filter.id > Filter::fletcher)
       unsupported("filter {} ({}); only deflate, shuffle and fletcher32 are read", filter.id, name.empty() ? known_name(filter.id) : name);
     out.push_back(filter);
   }
@@ -96,7 +96,7 @@ void undo_filters(const Filters& filters, uint32_t skipped, std::vector<std::byt
         // What went into deflate: the chunk, and the checksums of the filters before it.
         size_t size = out.size();
         for (size_t before = 0; before < i; ++before)
-          if (applied(before) && filters[before].id == Filter::fletcher32) size += 4;
+          if (applied(before) && filters[before].id == Filter::fletcher) size += 4;
         stored = inflated(stored, size);
         break;
       }

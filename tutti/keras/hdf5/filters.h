@@ -6,7 +6,7 @@
 namespace tutti::keras::hdf5 {
 
 struct Filter {
-  enum Id : uint16_t { deflate = 1, shuffle = 2, fletcher32 = 3 };
+  enum Id : uint16_t { deflate = 1, shuffle = 2, fletcher = 3 };
   uint16_t id = 0;
   uint32_t element_size = 0;  // of shuffle
 };
