@@ -47,9 +47,10 @@ def make(folder):
         model = keras.Sequential([keras.Input(shape), *layers])
         x = random.standard_normal((1, *shape)).astype("float32")
     else:
-        model = getattr(keras.applications, name)(weights=None)
+        architecture = getattr(keras.applications, name)
+        model = architecture(weights=None)
         if None in model.input_shape[1:]:
-            model = getattr(keras.applications, name)(weights=None, input_shape=(224, 224, 3))
+            model = architecture(weights=None, input_shape=(224, 224, 3))
         x = random.uniform(-1, 1, (1, *model.input_shape[1:])).astype("float32")
         calibrate(model, random)
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "tests/device/random_data.h"
 #include "tests/device/run_graph.h"
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/loops/fused_loop.h"
@@ -13,20 +14,6 @@
 
 namespace tutti::cpu {
 namespace {
-
-Tensor random_tensor(const Type& type, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> real(-3, 3);
-  Tensor tensor(type);
-  dispatch(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (T& x : tensor.as<T>()) {
-      double value = real(random);
-      x = convert_element<T>(std::is_integral_v<T> ? std::floor(value * 5) : value);
-    }
-  });
-  return tensor;
-}
 
 double as_double(const Tensor& tensor, int64_t i) {
   return dispatch(tensor.dtype(), [&](auto zero) { return static_cast<double>(tensor.as<decltype(zero)>()[static_cast<size_t>(i)]); });

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "tests/device/random_data.h"
 #include "tests/device/run_graph.h"
 #include "tutti/device/cpu/loops/match_rows.h"
 #include "tutti/graph/compose.h"
@@ -14,14 +14,6 @@ namespace tutti::cpu {
 namespace {
 
 using Kind = RowMatch::Kind;
-
-Tensor random_real_tensor(const Type& type, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> real(-3, 3);
-  Tensor tensor(type);
-  for (float& x : tensor.as<float>()) x = real(random);
-  return tensor;
-}
 
 Graph after_passes(const Graph& graph) {
   FoldMemo memo;
@@ -35,7 +27,7 @@ void expect_match(const Graph& graph, Kind kind) {
   std::vector<const Node*> inputs = graph.parameters(Graph::Role::input);
   std::vector<Tensor> values;
   values.reserve(inputs.size());
-  for (const Node* node : inputs) values.push_back(random_real_tensor(graph.type(node->results[0]), static_cast<unsigned>(values.size())));
+  for (const Node* node : inputs) values.push_back(random_tensor(graph.type(node->results[0]), static_cast<unsigned>(values.size())));
   auto match = match_rows(graph, root_of(graph));
   ASSERT_TRUE(match) << print_graph(graph);
   EXPECT_EQ(match->kind, kind);

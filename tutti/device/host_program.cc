@@ -116,7 +116,7 @@ void HostProgram::bind_arguments(std::span<Buffer* const> inputs, std::span<Buff
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [value, direct] = code_->outputs[i];
     if (!direct) continue;
-    bind(value, is_input(inputs, *outputs[i]) ? frame + sequence.plan().offset[static_cast<size_t>(value)] : outputs[i]->host().data());
+    bind(value, is_input(inputs, *outputs[i]) ? frame + sequence.plan().offset[at(value)] : outputs[i]->host().data());
   }
 }
 

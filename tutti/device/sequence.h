@@ -20,9 +20,9 @@ class Sequence {
   // Where a value lies in this frame from now on: a parameter, or a planned value that shall be computed elsewhere.
   void bind(std::byte* frame, ValueId value, const std::byte* data) const;
   // The bytes of a value that has any; after run() of those that live to the end.
-  std::byte* value(const std::byte* frame, ValueId id) const { return slots(frame)[uses_[static_cast<size_t>(root(id))][0]]; }
+  std::byte* value(const std::byte* frame, ValueId id) const { return slots(frame)[uses_[at(root(id))][0]]; }
   // The value whose bytes `id` shares, itself included.
-  ValueId root(ValueId id) const { return plan_.root[static_cast<size_t>(id)]; }
+  ValueId root(ValueId id) const { return plan_.root[at(id)]; }
   // backwards: see Pointers.
   void run(std::byte* frame, bool backwards = false) const;
   // The same, adding each step's seconds; a loop's step is followed by those of its body. One clock reading a step, so a little slower.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t longest_index = int64_t{1} << 24;
 
-int64_t& at(Ints& list, int64_t index) { return list[static_cast<size_t>(index)]; }
+int64_t& entry(Ints& list, int64_t index) { return list[static_cast<size_t>(index)]; }
 
 Ints distinct_axes(Ints axes, int64_t rank) {
   axes = wrap_axes(std::move(axes), rank);
@@ -24,9 +24,9 @@ Ints distinct_axes(Ints axes, int64_t rank) {
 Value slice_range(Value x, int64_t axis, int64_t start, int64_t limit, int64_t stride) {
   if (start == 0 && limit == x.extent(axis) && stride == 1) return x;
   Ints starts(static_cast<size_t>(x.rank()), 0), limits = x.shape().extents(), strides(static_cast<size_t>(x.rank()), 1);
-  at(starts, axis) = start;
-  at(limits, axis) = limit;
-  at(strides, axis) = stride;
+  entry(starts, axis) = start;
+  entry(limits, axis) = limit;
+  entry(strides, axis) = stride;
   return slice(x, starts, limits, strides);
 }
 
@@ -83,7 +83,7 @@ Value moveaxis(Value x, Ints from, Ints to) {
   if (from.size() != to.size())
     fail<InvalidArgument>("graph", "moveaxis takes as many axes from as to; got {} and {}", from.size(), to.size());
   Ints permutation(static_cast<size_t>(x.rank()), -1);
-  for (size_t i = 0; i < from.size(); ++i) at(permutation, to[i]) = from[i];
+  for (size_t i = 0; i < from.size(); ++i) entry(permutation, to[i]) = from[i];
   int64_t next = 0;
   for (int64_t& axis : permutation) {
     if (axis >= 0) continue;
@@ -95,7 +95,7 @@ Value moveaxis(Value x, Ints from, Ints to) {
 
 Value swapaxes(Value x, int64_t a, int64_t b) {
   Ints permutation = all_axes(x);
-  std::swap(at(permutation, wrap_axis(a, x.rank())), at(permutation, wrap_axis(b, x.rank())));
+  std::swap(entry(permutation, wrap_axis(a, x.rank())), entry(permutation, wrap_axis(b, x.rank())));
   return transpose(x, permutation);
 }
 
@@ -111,8 +111,8 @@ Value repeat(Value x, int64_t times, int64_t axis) {
   if (times == 1) return x;
   Ints wide = x.shape().extents(), dimensions = all_axes(x), extents = wide;
   wide.insert(wide.begin() + axis + 1, times);
-  for (int64_t i = axis + 1; i < x.rank(); ++i) ++at(dimensions, i);
-  at(extents, axis) = Shape({x.extent(axis), times}).elements();
+  for (int64_t i = axis + 1; i < x.rank(); ++i) ++entry(dimensions, i);
+  entry(extents, axis) = Shape({x.extent(axis), times}).elements();
   return reshape(broadcast_in_dim(x, wide, dimensions), extents);
 }
 

@@ -72,8 +72,8 @@ class Graph {
   const std::vector<Output>& outputs() const { return outputs_; }
   const std::vector<Update>& updates() const { return updates_; }
   size_t value_count() const { return values_.size(); }
-  const Type& type(ValueId id) const { return values_[static_cast<size_t>(id)].type; }
-  int32_t producer(ValueId id) const { return values_[static_cast<size_t>(id)].node; }
+  const Type& type(ValueId id) const { return values_[at(id)].type; }
+  int32_t producer(ValueId id) const { return values_[at(id)].node; }
   // The nodes that are parameters of a role, in order of creation.
   std::vector<const Node*> parameters(Role role) const;
 

@@ -46,7 +46,6 @@ class Tracker {
   }
 
  private:
-  static size_t at(ValueId id) { return static_cast<size_t>(id); }
   const Place& of(const Node& node, size_t operand) const { return places_[at(node.operands[operand])]; }
   const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
 

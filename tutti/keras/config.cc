@@ -38,8 +38,10 @@ int64_t Config::integer(std::string_view key) const {
 
 int64_t Config::integer(std::string_view key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
 
-int64_t Config::positive(std::string_view key, int64_t most) const {
-  int64_t value = integer(key);
+int64_t Config::positive(std::string_view key, int64_t most) const { return positive(key, integer(key), most); }
+
+int64_t Config::positive(std::string_view key, int64_t otherwise, int64_t most) const {
+  int64_t value = integer(key, otherwise);
   if (value < 1 || value > most) reject(fmt::format("'{}' is between 1 and {}; got {}", key, most, value));
   return value;
 }

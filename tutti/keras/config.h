@@ -26,7 +26,9 @@ class Config {
   // Without a default the key is required. Null counts as absent.
   int64_t integer(std::string_view key) const;
   int64_t integer(std::string_view key, int64_t otherwise) const;
+  // From 1 to `most`.
   int64_t positive(std::string_view key, int64_t most = int64_t{1} << 32) const;
+  int64_t positive(std::string_view key, int64_t otherwise, int64_t most) const;
   double number(std::string_view key) const;
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;

@@ -50,7 +50,7 @@ class Folding {
     int uses = 0;
     FoldMemo::Expression expression = -1;
   };
-  Facts& of(ValueId id) { return facts_[static_cast<size_t>(id)]; }
+  Facts& of(ValueId id) { return facts_[at(id)]; }
   const Node& producer(ValueId id) const { return graph_.nodes()[static_cast<size_t>(graph_.producer(id))]; }
 
   void find_constants() {

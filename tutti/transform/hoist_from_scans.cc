@@ -65,7 +65,7 @@ class Loop {
 
  private:
   static std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
-  Kind kind(ValueId id) const { return kinds_[static_cast<size_t>(id)]; }
+  Kind kind(ValueId id) const { return kinds_[at(id)]; }
   const Node& producer(ValueId id) const { return body_.nodes()[static_cast<size_t>(body_.producer(id))]; }
 
   void classify() {
@@ -87,7 +87,7 @@ class Loop {
         Kind kind = kind_of(node);
         kinds_[static_cast<size_t>(node.results[0])] = kind;
         bool worth = kind == Kind::sliced && (node.op == Op::dot_general || node.op == Op::convolution);
-        for (ValueId id : node.operands) worth |= this->kind(id) == kind && worth_[static_cast<size_t>(id)];
+        for (ValueId id : node.operands) worth |= this->kind(id) == kind && worth_[at(id)];
         worth_[static_cast<size_t>(node.results[0])] = worth;
       }
     }
@@ -129,7 +129,7 @@ class Loop {
         stays = leaves_as(node) == Leaving::through_operands;
       }
       if (stays)
-        for (ValueId id : node.operands) read[static_cast<size_t>(id)] = true;
+        for (ValueId id : node.operands) read[at(id)] = true;
     }
     std::reverse(leaving_.begin(), leaving_.end());
   }
@@ -137,14 +137,14 @@ class Loop {
   enum class Leaving { never, here, through_operands };
   Leaving leaves_as(const Node& node) const {
     ValueId id = node.results[0];
-    if (row(node.op).op_class == OpClass::leaf || kind(id) == Kind::varying || !worth_[static_cast<size_t>(id)]) return Leaving::never;
+    if (row(node.op).op_class == OpClass::leaf || kind(id) == Kind::varying || !worth_[at(id)]) return Leaving::never;
     bool stretches = node.op == Op::broadcast_in_dim && body_.type(id).bytes() > body_.type(node.operands[0]).bytes();
     return stretches || node.op == Op::reshape ? Leaving::through_operands : Leaving::here;
   }
 
   // A fixed value, made before the loop.
   Value before(ValueId id) {
-    Value& known = fixed_[static_cast<size_t>(id)];
+    Value& known = fixed_[at(id)];
     if (known) return known;
     const Node& node = producer(id);
     if (node.op == Op::constant) return known = outside_.graph().constant(node.literal);
@@ -156,7 +156,7 @@ class Loop {
 
   // A value for all steps at once, made before the loop: [length, its shape...].
   Value all_steps(ValueId id) {
-    Value& known = stacked_[static_cast<size_t>(id)];
+    Value& known = stacked_[at(id)];
     if (known) return known;
     const Shape& shape = body_.type(id).shape;
     const Ints extents = behind(length_, shape.extents());

@@ -37,7 +37,7 @@ Graph Rebuild::finish() {
 std::vector<int> count_uses(const Graph& graph) {
   std::vector<int> uses(graph.value_count());
   for (const Node& node : graph.nodes())
-    for (ValueId id : node.operands) ++uses[static_cast<size_t>(id)];
+    for (ValueId id : node.operands) ++uses[at(id)];
   for (const auto& output : graph.outputs()) ++uses[static_cast<size_t>(output.value)];
   for (const auto& update : graph.updates()) ++uses[static_cast<size_t>(update.next)];
   return uses;

@@ -55,7 +55,7 @@ void spread(const Graph& graph, Flags& live, std::vector<Cut>& cuts) {
   for (size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
     bool used = false;
-    for (ValueId id : node.results) used |= live[static_cast<size_t>(id)] != 0;
+    for (ValueId id : node.results) used |= live[at(id)] != 0;
     if (!used) continue;
     if (node.op == Op::scan) cuts[n] = cut_scan(node, live);
     for (size_t i = 0; i < node.operands.size(); ++i)
@@ -93,7 +93,7 @@ void copy_live(Rebuild& rebuild, const Flags& live, const std::vector<Cut>& cuts
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     bool used = false;
-    for (ValueId id : node.results) used |= live[static_cast<size_t>(id)] != 0;
+    for (ValueId id : node.results) used |= live[at(id)] != 0;
     if (!used) continue;
     if (node.op == Op::scan) {
       copy_scan(rebuild, node, cuts[n]);

@@ -48,7 +48,7 @@ class Selection {
   // How many nodes and outputs read a value.
   int users(ValueId id) const { return static_cast<int>(readers(id).size()); }
   // The nodes that read a value, ascending, one twice if it reads it twice; -1 for an output or update.
-  std::span<const int32_t> readers(ValueId id) const { return readers_[static_cast<size_t>(id)]; }
+  std::span<const int32_t> readers(ValueId id) const { return readers_[at(id)]; }
   // A weight's or constant's value, through reshapes of it; nothing for what is only known at run time.
   std::optional<Tensor> known(ValueId id) const;
   // The number that every element of the value is, if it is a constant of one element or broadcast from one.

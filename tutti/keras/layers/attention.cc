@@ -202,7 +202,7 @@ Outputs projected_attention(Call& c, const Inputs& in, Value query_mask, const P
 Outputs multi_head_attention(Call& c) {
   Inputs in = read_inputs(c);
   int64_t heads = c.config.positive("num_heads", most_heads), key_dim = c.config.positive("key_dim", most_heads);
-  int64_t value_dim = c.config.has("value_dim") ? c.config.positive("value_dim", most_heads) : key_dim;
+  int64_t value_dim = c.config.positive("value_dim", key_dim, most_heads);
   int64_t spatial = in.query.value.rank() - 2;
   if (in.value.value.rank() != in.query.value.rank() || in.key.value.rank() != in.query.value.rank())
     c.config.unsupported("query, value and key of different ranks are not done");

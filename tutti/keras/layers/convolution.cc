@@ -105,7 +105,6 @@ Rows convolution_layers() {
       "kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
   constexpr std::string_view separable =
       "filters kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
-  constexpr std::string_view alias = "older name";
   static const LayerRow rows[] = {
       {"Conv1D", conv<1>, Masking::drop, plain},
       {"Conv2D", conv<2>, Masking::drop, plain},
@@ -117,14 +116,14 @@ Rows convolution_layers() {
       {"DepthwiseConv2D", depthwise_conv<2>, Masking::drop, depthwise},
       {"SeparableConv1D", separable_conv<1>, Masking::drop, separable},
       {"SeparableConv2D", separable_conv<2>, Masking::drop, separable},
-      {"Convolution1D", conv<1>, Masking::drop, plain, alias},
-      {"Convolution2D", conv<2>, Masking::drop, plain, alias},
-      {"Convolution3D", conv<3>, Masking::drop, plain, alias},
-      {"Convolution1DTranspose", conv_transpose<1>, Masking::drop, transposed, alias},
-      {"Convolution2DTranspose", conv_transpose<2>, Masking::drop, transposed, alias},
-      {"Convolution3DTranspose", conv_transpose<3>, Masking::drop, transposed, alias},
-      {"SeparableConvolution1D", separable_conv<1>, Masking::drop, separable, alias},
-      {"SeparableConvolution2D", separable_conv<2>, Masking::drop, separable, alias},
+      {"Convolution1D", conv<1>, Masking::drop, plain, older_name},
+      {"Convolution2D", conv<2>, Masking::drop, plain, older_name},
+      {"Convolution3D", conv<3>, Masking::drop, plain, older_name},
+      {"Convolution1DTranspose", conv_transpose<1>, Masking::drop, transposed, older_name},
+      {"Convolution2DTranspose", conv_transpose<2>, Masking::drop, transposed, older_name},
+      {"Convolution3DTranspose", conv_transpose<3>, Masking::drop, transposed, older_name},
+      {"SeparableConvolution1D", separable_conv<1>, Masking::drop, separable, older_name},
+      {"SeparableConvolution2D", separable_conv<2>, Masking::drop, separable, older_name},
   };
   return rows;
 }

@@ -12,10 +12,12 @@ namespace tutti::keras {
 
 namespace {
 
+constexpr int64_t most_units = int64_t{1} << 40;
+
 Outputs dense(Call& c) {
   Value x = c.x();  // [batch, ..., in]
   if (x.rank() < 1) c.config.invalid("takes at least rank 1");
-  int64_t units = c.config.positive("units");
+  int64_t units = c.config.positive("units", most_units);
   bool use_bias = c.config.flag("use_bias", true);
   Value y;
   if (auto quantization = read_quantization(c)) {
@@ -38,7 +40,7 @@ Signal with_zero_mask(Call& c, Value y) {
 
 Outputs embedding(Call& c) {
   if (c.config.flag("sparse", false)) c.config.unsupported("sparse = true gives sparse tensors, which are not read");
-  int64_t rows = c.config.positive("input_dim"), columns = c.config.positive("output_dim");
+  int64_t rows = c.config.positive("input_dim", most_units), columns = c.config.positive("output_dim", most_units);
   Value indices = as_indices(c.uncast_x());
   if (auto quantization = read_quantization(c)) {
     QuantizedTable table = quantized_table(c, *quantization, rows, columns);
@@ -64,7 +66,7 @@ Value soft_capped(const Config& config, Value logits) {
 
 // Called with reverse=True: from vectors back to one score per index.
 Outputs reversible_embedding(Call& c) {
-  int64_t rows = c.config.positive("input_dim"), columns = c.config.positive("output_dim");
+  int64_t rows = c.config.positive("input_dim", most_units), columns = c.config.positive("output_dim", most_units);
   bool tied = c.config.flag("tie_weights", true);
   const Argument* given = c.arguments.find(1, "reverse");
   bool reverse = given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && given->constant.as_bool();

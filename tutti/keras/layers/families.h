@@ -7,6 +7,9 @@ namespace tutti::keras {
 
 using Rows = std::span<const LayerRow>;
 
+constexpr LayerRow refused(std::string_view name, std::string_view why) { return {name, nullptr, Masking::drop, "*", why}; }
+inline constexpr std::string_view older_name = "older name";  // a note
+
 Rows model_layers();           // models.cc
 Rows core_layers();            // core.cc
 Rows activation_layers();      // activation_layers.cc

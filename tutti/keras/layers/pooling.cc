@@ -72,7 +72,6 @@ Rows pooling_layers() {
   constexpr std::string_view windowed = "pool_size strides padding data_format";
   constexpr std::string_view global = "data_format keepdims";
   constexpr std::string_view adaptive = "output_size data_format";
-  constexpr std::string_view alias = "older name";
   static const LayerRow rows[] = {
       {"MaxPooling1D", max_pooling<1>, Masking::drop, windowed},
       {"MaxPooling2D", max_pooling<2>, Masking::drop, windowed},
@@ -92,18 +91,18 @@ Rows pooling_layers() {
       {"AdaptiveAveragePooling1D", adaptive_average_pooling<1>, Masking::drop, adaptive},
       {"AdaptiveAveragePooling2D", adaptive_average_pooling<2>, Masking::drop, adaptive},
       {"AdaptiveAveragePooling3D", adaptive_average_pooling<3>, Masking::drop, adaptive},
-      {"MaxPool1D", max_pooling<1>, Masking::drop, windowed, alias},
-      {"MaxPool2D", max_pooling<2>, Masking::drop, windowed, alias},
-      {"MaxPool3D", max_pooling<3>, Masking::drop, windowed, alias},
-      {"AvgPool1D", average_pooling<1>, Masking::drop, windowed, alias},
-      {"AvgPool2D", average_pooling<2>, Masking::drop, windowed, alias},
-      {"AvgPool3D", average_pooling<3>, Masking::drop, windowed, alias},
-      {"GlobalMaxPool1D", global_max_pooling<1>, Masking::drop, global, alias},
-      {"GlobalMaxPool2D", global_max_pooling<2>, Masking::drop, global, alias},
-      {"GlobalMaxPool3D", global_max_pooling<3>, Masking::drop, global, alias},
-      {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, alias},
-      {"GlobalAvgPool2D", global_average_pooling<2>, Masking::drop, global, alias},
-      {"GlobalAvgPool3D", global_average_pooling<3>, Masking::drop, global, alias},
+      {"MaxPool1D", max_pooling<1>, Masking::drop, windowed, older_name},
+      {"MaxPool2D", max_pooling<2>, Masking::drop, windowed, older_name},
+      {"MaxPool3D", max_pooling<3>, Masking::drop, windowed, older_name},
+      {"AvgPool1D", average_pooling<1>, Masking::drop, windowed, older_name},
+      {"AvgPool2D", average_pooling<2>, Masking::drop, windowed, older_name},
+      {"AvgPool3D", average_pooling<3>, Masking::drop, windowed, older_name},
+      {"GlobalMaxPool1D", global_max_pooling<1>, Masking::drop, global, older_name},
+      {"GlobalMaxPool2D", global_max_pooling<2>, Masking::drop, global, older_name},
+      {"GlobalMaxPool3D", global_max_pooling<3>, Masking::drop, global, older_name},
+      {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, older_name},
+      {"GlobalAvgPool2D", global_average_pooling<2>, Masking::drop, global, older_name},
+      {"GlobalAvgPool3D", global_average_pooling<3>, Masking::drop, global, older_name},
   };
   return rows;
 }

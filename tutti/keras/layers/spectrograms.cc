@@ -12,11 +12,6 @@ namespace tutti::keras {
 
 namespace {
 
-int64_t bounded(const Config& config, std::string_view key, int64_t value, int64_t most) {
-  if (value < 1 || value > most) config.invalid("'{}' is between 1 and {}; got {}", key, most, value);
-  return value;
-}
-
 // x: [n, time, channels] -> [n, channels, frequencies, frames]
 Value frames(Value x, Value kernel, int64_t step, const std::string& padding) {
   int64_t n = x.extent(0), time = x.extent(1), channels = x.extent(2);
@@ -36,11 +31,11 @@ Value arrange(const Config& config, Value y) {
 Outputs stft_spectrogram(Call& c) {
   constexpr int64_t longest = int64_t{1} << 20;
   std::string mode = c.config.text("mode", "log");
-  int64_t length = bounded(c.config, "frame_length", c.config.integer("frame_length", 256), longest);
+  int64_t length = c.config.positive("frame_length", 256, longest);
   int64_t step = c.config.has("frame_step") ? c.config.integer("frame_step") : std::max<int64_t>(length / 2, 1);
   int64_t fft = 1;
   while (fft < length) fft *= 2;
-  if (c.config.has("fft_length")) fft = bounded(c.config, "fft_length", c.config.integer("fft_length"), longest);
+  if (c.config.has("fft_length")) fft = c.config.positive("fft_length", longest);
   Value x = spatial_input(c, 1);
   if (c.config.channels_first()) x = transpose(x, {0, 2, 1});
   auto part = [&](const char* name) {
@@ -141,11 +136,11 @@ Value decibels(const Config& config, Value power) {
 
 Outputs mel_spectrogram(Call& c) {
   constexpr int64_t longest = 4096, most_bands = 4096;
-  int64_t fft = bounded(c.config, "fft_length", c.config.integer("fft_length", 2048), int64_t{1} << 24);
+  int64_t fft = c.config.positive("fft_length", 2048, int64_t{1} << 24);
   if (fft > longest) c.config.unsupported("Fourier transforms of more than {} points; got {}", longest, fft);
-  int64_t length = bounded(c.config, "sequence_length", c.config.integer("sequence_length", fft), fft);
-  int64_t step = bounded(c.config, "sequence_stride", c.config.integer("sequence_stride", 512), int64_t{1} << 24);
-  int64_t bands = bounded(c.config, "num_mel_bins", c.config.integer("num_mel_bins", 128), most_bands);
+  int64_t length = c.config.positive("sequence_length", fft, fft);
+  int64_t step = c.config.positive("sequence_stride", 512, int64_t{1} << 24);
+  int64_t bands = c.config.positive("num_mel_bins", 128, most_bands);
   Value x = c.x();
   if (x.rank() < 1) c.config.invalid("takes signals along the last axis");
   Ints outer(x.shape().begin(), x.shape().end() - 1);

@@ -15,6 +15,8 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t no
 // convolution with a known kernel, with its epilogue.
 std::optional<Step> convolution(const Selection& selection, int32_t node, std::string& reason);
 
+// Why no kernel takes this convolution; empty when one may.
+std::string_view refuses_convolution(const Selection& selection, const Node& node);
 // Of a convolution of x; what stands between its pixels (lhs_dilation) is part of x.
 ConvolutionShape convolution_shape(const Node& node, const Shape& x, const Shape& kernel);
 

@@ -52,16 +52,22 @@ ConvolutionShape convolution_shape(const Node& node, const Shape& x, const Shape
   return shape;
 }
 
+std::string_view refuses_convolution(const Selection& selection, const Node& node) {
+  const Shape &x = selection.type(node.operands[0]).shape, &kernel = selection.type(node.operands[1]).shape;
+  const Type& result = selection.type(node.results[0]);
+  if (result.shape.elements() == 0 || x.elements() == 0 || kernel.elements() == 0) return "nothing to do";
+  if (x.rank() < 3 || x.rank() > 5) return "not one to three spatial axes";
+  if (!selection.known(node.operands[1])) return "the kernel is not known before the run";
+  return result.dtype != DType::f32 ? "not of f32" : "";
+}
+
 std::optional<Step> convolution(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
   if (node.op != Op::convolution) return {};
+  reason = refuses_convolution(selection, node);
+  if (!reason.empty()) return {};
   const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
   auto weights = selection.known(node.operands[1]);
-  if (selection.type(node.results[0]).dtype != DType::f32) reason = "not of f32";
-  if (!weights) reason = "the kernel is not known before the run";
-  if (x.rank() < 3 || x.rank() > 5) reason = "not one to three spatial axes";
-  if (result.elements() == 0 || x.elements() == 0 || selection.type(node.operands[1]).shape.elements() == 0) reason = "nothing to do";
-  if (!reason.empty()) return {};
 
   EpilogueMatch match = match_epilogue(selection, node.results[0], result[result.rank() - 1]);
   Step step = step_with_epilogue("convolution", index, node.operands[0], match);

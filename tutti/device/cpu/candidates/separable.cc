@@ -16,9 +16,6 @@ struct Part {
   Tensor weights;
   EpilogueMatch match;
 
-  bool is_plain() const {
-    return shape.groups == 1 && shape.kernel == Extents{1, 1, 1} && shape.strides == Extents{1, 1, 1} && !shape.padded();
-  }
   bool is_depthwise() const { return shape.channels > 1 && DepthwiseConvolution::handles(shape) && shape.output()[2] > 1; }
   int64_t flops() const { return 2 * shape.output_pixels() * weights.shape().elements(); }
   int64_t input_bytes() const { return 4 * shape.batch * shape.input[1] * shape.input[2] * shape.channels; }
@@ -31,12 +28,12 @@ struct Part {
 std::optional<Part> part_at(const Selection& selection, int32_t index) {
   if (index < 0 || !selection.is_free(index)) return {};
   const Node& node = selection.node(index);
-  if (node.op != Op::convolution || selection.type(node.results[0]).dtype != DType::f32) return {};
-  const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
-  auto weights = selection.known(node.operands[1]);
-  if (!weights || x.rank() != 4 || result.elements() == 0 || x.elements() == 0 || weights->shape().elements() == 0) return {};
-  if (node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
-  return Part{index, convolution_shape(node, x, weights->shape()), *weights, match_epilogue(selection, node.results[0], result[3])};
+  if (node.op != Op::convolution || !refuses_convolution(selection, node).empty()) return {};
+  const Shape& x = selection.type(node.operands[0]).shape;
+  if (x.rank() != 4 || node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
+  const Tensor weights = *selection.known(node.operands[1]);
+  const ConvolutionShape shape = convolution_shape(node, x, weights.shape());
+  return Part{index, shape, weights, match_epilogue(selection, node.results[0], shape.filters)};
 }
 
 // What alone reads the result of this part, which adds nothing from elsewhere.
@@ -53,7 +50,7 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   auto first = part_at(selection, index);
   if (!first) return {};
   std::optional<Part> expand, depthwise, project;
-  if (first->is_plain()) {
+  if (first->shape.is_product()) {
     depthwise = part_after(selection, *first);
     expand = std::move(first);
   } else {
@@ -61,7 +58,7 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   }
   if (!depthwise || !depthwise->is_depthwise()) return {};
   project = part_after(selection, *depthwise);
-  if (project && !project->is_plain()) project = {};
+  if (project && !project->shape.is_product()) project = {};
 
   Work work{.flops = depthwise->flops(),
             .bytes = (expand ? *expand : *depthwise).input_bytes() + (project ? *project : *depthwise).output_bytes()};

@@ -41,8 +41,7 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights, co
       packs.emplace_back(Matrix{weights + group * filters, depth, filters, shape_.filters, 1}, left);
     return packs;
   });
-  plain_ = !padded_ && shape_.groups == 1 && shape_.kernel == Extents{1, 1, 1} && shape_.strides == Extents{1, 1, 1};
-  if (plain_ || shape_.output_pixels() == 0) return;
+  if (shape_.is_product() || shape_.output_pixels() == 0) return;
 
   // Bands: some rows of the output of one plane, and the rows of the input under them.
   const int64_t stride = shape_.strides[1], overlap = (kh - 1) * shape_.dilation[1] + 1 - stride;
@@ -89,7 +88,8 @@ void Convolution::run(const float* x, Epilogue epilogue, float* y, float* worksp
   if (shape_.output_pixels() == 0) return;
   epilogue.residual_stride = shape_.filters;
   if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
-  if (plain_) return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
+  if (shape_.is_product())
+    return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   const int64_t panels = weights_[0].panels().size();
   // A piece is some rows and all filters, or, of a small image, all rows and some filters.

@@ -23,8 +23,7 @@ class Convolution {
   // The epilogue's residual is [output pixels, filters], contiguous.
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
 
-  // 1x1, stride 1: a product of matrices, of which any pixels can be made by themselves.
-  bool plain() const { return plain_; }
+  // Some pixels of a shape that is_product(), from the first one's x to its y.
   void run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const;
 
   const ConvolutionShape& shape() const { return shape_; }
@@ -37,7 +36,6 @@ class Convolution {
   std::optional<Winograd> winograd_;  // when it is the better way; then nothing below is used
   ConvolutionShape shape_;
   Extents output_;
-  bool plain_ = false;
   bool padded_ = false;
   int64_t rows_per_band_ = 0, band_rows_ = 0, band_width_ = 0, band_size_ = 0;  // output rows; input rows, pixels, floats
   Packs weights_;                                                               // [group]

@@ -17,6 +17,8 @@ struct ConvolutionShape {
 
   Extents output() const;
   int64_t output_pixels() const;  // batch included
+  // 1x1, stride 1: a product of matrices, of which any pixels can be made by themselves.
+  bool is_product() const;
   bool padded() const { return low != Extents{} || high != Extents{}; }
 };
 

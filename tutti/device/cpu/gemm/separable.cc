@@ -16,12 +16,12 @@ int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts parts)
     : shape_(shape), parts_(std::move(parts)), output_(shape.output()) {
-  const int64_t stride = shape_.strides[1], reach = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
-  overlap_ = std::max<int64_t>(0, reach - stride);
+  const int64_t stride = shape_.strides[1];
+  reach_ = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
   const int64_t before = parts_.expand ? shape_.input[2] * shape_.channels : 0, after = parts_.project ? output_[2] * shape_.channels : 0;
-  const int64_t fitting = (kBetween - (reach - stride) * before) / std::max<int64_t>(1, stride * before + after);
+  const int64_t fitting = (kBetween - (reach_ - stride) * before) / std::max<int64_t>(1, stride * before + after);
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
-  expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach) * before);
+  expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach_) * before);
   filtered_size_ = aligned(rows_per_band_ * after);
 }
 
@@ -29,7 +29,7 @@ int64_t SeparableConvolution::workspace(int threads) const { return std::max(1, 
 
 void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
-  const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, overlap_) : 1);
+  const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, reach_ - shape_.strides[1]) : 1);
   share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) {
     run_rows(x, epilogues, y, workspace + slot * (expanded_size_ + filtered_size_), first, last);
   });
@@ -39,7 +39,6 @@ void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float
 void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first,
                                     int64_t last) const {
   const int64_t height = shape_.input[1], wide = shape_.input[2] * shape_.channels, stride = shape_.strides[1];
-  const int64_t reach = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
   float* const filtered = workspace + expanded_size_;
   int64_t begin = 0, end = 0;  // of the rows that are expanded, counted through the batch
   for (int64_t row = first; row < last;) {
@@ -49,7 +48,7 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
     if (parts_.expand) {
       const int64_t top = place * stride - shape_.low[1];
       const int64_t from = image * height + std::clamp<int64_t>(top, 0, height);
-      const int64_t to = image * height + std::clamp<int64_t>(top + (count - 1) * stride + reach, 0, height);
+      const int64_t to = image * height + std::clamp<int64_t>(top + (count - 1) * stride + reach_, 0, height);
       end = std::max(end, from);
       // What the band before has expanded, if it is needed again.
       if (from > begin && from < end) std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);

@@ -34,7 +34,7 @@ class SeparableConvolution {
   ConvolutionShape shape_;
   Parts parts_;
   Extents output_;
-  int64_t overlap_ = 0, rows_per_band_ = 0;        // input rows of two neighbouring output rows; output rows
+  int64_t reach_ = 0, rows_per_band_ = 0;          // input rows of an output row; output rows
   int64_t expanded_size_ = 0, filtered_size_ = 0;  // floats of a band between the convolutions
 };
 

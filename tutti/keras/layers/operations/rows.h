@@ -14,7 +14,6 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr LayerRow operation(std::string_view name, LayerFunction function, std::string_view options = "", std::string_view note = "") {
   return {name, function, Masking::drop, options, note};
 }
-constexpr LayerRow refused(std::string_view name, std::string_view why) { return {name, nullptr, Masking::drop, "*", why}; }
 
 // Functions of one tensor x as operations.
 template <Value (*f)(Value)>

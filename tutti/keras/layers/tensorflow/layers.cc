@@ -36,10 +36,10 @@ Rows tensorflow_layers() {
       {"TFOpLambda", call_function, Masking::drop, "function",
        "legacy files: the common functions of tf, tf.math, tf.nn, tf.linalg and tf.image"},
       {"SlicingOpLambda", call_function, Masking::drop, "function", "legacy files: indexing of tensors"},
-      {"TensorFlowOpLayer", nullptr, Masking::drop, "*", no_code},
-      {"ClassMethod", nullptr, Masking::drop, "*", no_code},
-      {"InstanceMethod", nullptr, Masking::drop, "*", no_code},
-      {"InstanceProperty", nullptr, Masking::drop, "*", no_code},
+      refused("TensorFlowOpLayer", no_code),
+      refused("ClassMethod", no_code),
+      refused("InstanceMethod", no_code),
+      refused("InstanceProperty", no_code),
   };
   return rows;
 }
