@@ -1,8 +1,10 @@
 #include "tutti/tutti.h"
 
+#include "tutti/run/load_model.h"
+
 namespace tutti {
 
-Model load(const std::string& path) { return Model(keras::load(path)); }
+Model load(const std::string& path) { return Model(load_model(path)); }
 
 CompiledModel compile(const Model& model, const CompileOptions& options) { return {model, options}; }
 

@@ -22,19 +22,19 @@ namespace tutti {
 // A model from a file; copies share it.
 class Model {
  public:
-  explicit Model(keras::Model model) : model_(std::make_shared<const keras::Model>(std::move(model))) {}
+  explicit Model(std::shared_ptr<const keras::AnyModel> model) : model_(std::move(model)) {}
   const std::vector<keras::ModelInput>& inputs() const { return model_->inputs(); }  // name, dtype, shape (-1: any)
   const std::vector<std::string>& output_names() const { return model_->output_names(); }
   // What the file asks for and is refused; empty for a model that can run.
   const std::vector<std::string>& problems() const { return model_->problems(); }
-  const std::shared_ptr<const keras::Model>& shared() const { return model_; }
+  const std::shared_ptr<const keras::AnyModel>& shared() const { return model_; }
 
   // Any number of samples, one tensor an input, first axis the samples. For repeated calls compile once instead.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, int64_t batch = 32,
                               const std::string& device = std::string(default_device)) const;
 
  private:
-  std::shared_ptr<const keras::Model> model_;
+  std::shared_ptr<const keras::AnyModel> model_;
 };
 
 // Opens a .keras or .h5 file.

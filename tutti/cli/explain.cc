@@ -9,6 +9,7 @@
 #include "tutti/cli/results.h"
 #include "tutti/cli/speeds.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/run/load_model.h"
 
 namespace tutti::cli {
 
@@ -269,7 +270,7 @@ std::string to_text(const ExplainSettings& settings, const Explanation& found, c
   return out + "\nThe roofs: arithmetic (a), and reading as much again and again (m):\n" + speeds_table(found.speeds);
 }
 
-bool has_open_extents(const keras::Model& model) {
+bool has_open_extents(const keras::AnyModel& model) {
   return std::any_of(model.inputs().begin(), model.inputs().end(),
                      [](const auto& input) { return std::count(input.shape.begin() + 1, input.shape.end(), -1) > 0; });
 }
@@ -277,7 +278,8 @@ bool has_open_extents(const keras::Model& model) {
 void run(Console& console, const ExplainSettings& settings) {
   as_usage([&] { open_device(settings.device); });
   Stopwatch watch;
-  keras::Model model = keras::load(settings.model);
+  const auto loaded = load_model(settings.model);
+  const keras::AnyModel& model = *loaded;
   console.note(fmt::format("read '{}' in {:.1f} ms", escape(settings.model), watch.seconds() * 1e3));
   CompileOptions options{.batch = settings.batch, .device = settings.device, .threads = static_cast<int>(settings.threads)};
   std::string note;

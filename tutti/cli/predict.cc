@@ -10,6 +10,7 @@
 #include "tutti/data/format.h"
 #include "tutti/data/samples.h"
 #include "tutti/run/batch_predictor.h"
+#include "tutti/run/load_model.h"
 
 namespace tutti::cli {
 
@@ -21,21 +22,21 @@ struct PredictSettings {
   bool latency = false;
 };
 
-std::vector<InputSpec> input_specs(const keras::Model& model) {
+std::vector<InputSpec> input_specs(const keras::AnyModel& model) {
   std::vector<InputSpec> out;
   for (const auto& input : model.inputs()) out.push_back({input.name, input.dtype, Ints(input.shape.begin() + 1, input.shape.end())});
   return out;
 }
 
 // As Keras, unless samples are large: then as many as fit in 64 MiB.
-int64_t default_batch(const keras::Model& model, const SampleReader& reader) {
+int64_t default_batch(const keras::AnyModel& model, const SampleReader& reader) {
   int64_t bytes = 1;
   for (size_t i = 0; i < reader.rows().size(); ++i) bytes += reader.rows()[i].elements() * byte_size(model.inputs()[i].dtype);
   return std::clamp<int64_t>((64 << 20) / bytes, 1, 32);
 }
 
 // What the batches' outputs have in common. As in Keras, rows of all batches follow each other, one for each sample or not.
-std::vector<ArraySpec> output_specs(const keras::Model& model, const std::vector<Tensor>& outputs) {
+std::vector<ArraySpec> output_specs(const keras::AnyModel& model, const std::vector<Tensor>& outputs) {
   std::vector<ArraySpec> out;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = model.output_names()[i];
@@ -53,7 +54,7 @@ class Prediction {
     if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
     as_usage([&] { return open_device(settings_.device); });
     Stopwatch loading;
-    model_ = std::make_shared<const keras::Model>(keras::load(settings_.model));
+    model_ = load_model(settings_.model);
     console_.note(fmt::format("read '{}' in {:.1f} ms", escape(settings_.model), loading.seconds() * 1e3));
     CsvHeader header = settings_.header == "yes" ? CsvHeader::present : settings_.header == "no" ? CsvHeader::absent : CsvHeader::detect;
     if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first
@@ -194,7 +195,7 @@ class Prediction {
   Console& console_;
   const PredictSettings& settings_;
   Stopwatch clock_;
-  std::shared_ptr<const keras::Model> model_;
+  std::shared_ptr<const keras::AnyModel> model_;
   std::unique_ptr<SampleReader> reader_;
   std::unique_ptr<BatchPredictor> predictor_;
   int64_t batch_ = 0;

@@ -8,40 +8,28 @@
 #include <vector>
 
 #include "tutti/base/file.h"
-#include "tutti/graph/graph.h"
-#include "tutti/keras/lower.h"
-#include "tutti/keras/model_inputs.h"
+#include "tutti/keras/any_model.h"
 
 namespace tutti::keras {
 
-struct LowerOptions {
-  int64_t batch = 1;
-  // Shapes of the inputs, batch included, where the model leaves extents open; empty when it leaves none.
-  std::vector<Shape> input_shapes = {};
-  std::vector<LayerTrace>* trace = nullptr;
-};
-
-class Model {
+class Model : public AnyModel {
  public:
-  std::string name() const;
+  std::string name() const override;
   const std::string& keras_version() const { return keras_version_; }
-  const std::vector<ModelInput>& inputs() const { return inputs_; }
-  const std::vector<std::string>& output_names() const { return output_names_; }
-  // Everything in the file that is refused or broken, one line each; a model with problems can be looked at but not lowered.
-  const std::vector<std::string>& problems() const { return problems_; }
+  const std::vector<ModelInput>& inputs() const override { return inputs_; }
+  const std::vector<std::string>& output_names() const override { return output_names_; }
+  const std::vector<std::string>& problems() const override { return problems_; }
   const Json& config() const { return config_; }                  // the serialized model
   const Json& compile_config() const { return compile_config_; }  // null when it was not compiled
   const Scope& variables() const { return *variables_; }
   // The optimizer's variables in Keras's order, read from the file when asked for.
   std::vector<Tensor> optimizer_variables() const;
 
-  // An extent that fits wherever the model leaves one open: what inspect shows shapes and costs for.
-  int64_t probe_extent() const { return probe_extent_; }
+  int64_t probe_extent() const override { return probe_extent_; }
 
   // The inputs' types at a batch size; throws InvalidArgument when an open extent is not given.
   std::vector<Type> input_types(const LowerOptions& options) const;
-  // One graph from inputs to outputs, weights inside. Throws InvalidArgument when shapes do not fit, or the problems when there are any.
-  Graph lower(const LowerOptions& options) const;
+  Graph lower(const LowerOptions& options) const override;
   // Lowers what can be, problems or not, every open extent being `extent`; `layers` says what became of each layer. To look at, not to run.
   Graph walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers) const;
 

@@ -70,7 +70,7 @@ void PreparedPrediction::pad(Batch& batch) {
   }
 }
 
-BatchPredictor::BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch, int threads)
+BatchPredictor::BatchPredictor(std::shared_ptr<const keras::AnyModel> model, std::string device, int64_t batch, int threads)
     : model_(std::move(model)), device_(std::move(device)), batch_(batch), threads_(threads) {
   if (batch_ < 1) fail<InvalidArgument>("predict", "a batch has at least one sample; got {}", batch_);
 }

@@ -39,12 +39,12 @@ class PreparedPrediction {
 
 class BatchPredictor {
  public:
-  BatchPredictor(std::shared_ptr<const keras::Model> model, std::string device, int64_t batch, int threads = 0);
+  BatchPredictor(std::shared_ptr<const keras::AnyModel> model, std::string device, int64_t batch, int threads = 0);
 
   // One tensor an input in the model's order, first axis the samples; gives one tensor an output. Converts dtypes as Keras does.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
   PreparedPrediction prepare(const std::vector<Tensor>& inputs);
-  const keras::Model& model() const { return *model_; }
+  const keras::AnyModel& model() const { return *model_; }
   int64_t batch() const { return batch_; }
   int64_t compilations() const { return compilations_; }  // so far
 
@@ -57,7 +57,7 @@ class BatchPredictor {
   std::shared_ptr<Predictor> find(const std::vector<Shape>& shapes);
   std::shared_ptr<Predictor> compile(const std::vector<Shape>& shapes);
   bool may_be_padded(const std::vector<Shape>& shapes);
-  std::shared_ptr<const keras::Model> model_;
+  std::shared_ptr<const keras::AnyModel> model_;
   std::string device_;
   int64_t batch_;
   int threads_;

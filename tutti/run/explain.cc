@@ -126,7 +126,7 @@ void predict(Explanation& out) {
 
 }  // namespace
 
-std::vector<Shape> shapes_with(const keras::Model& model, int64_t batch, int64_t extent) {
+std::vector<Shape> shapes_with(const keras::AnyModel& model, int64_t batch, int64_t extent) {
   std::vector<Shape> out;
   for (const auto& input : model.inputs()) {
     Ints extents = input.shape;
@@ -137,7 +137,7 @@ std::vector<Shape> shapes_with(const keras::Model& model, int64_t batch, int64_t
   return out;
 }
 
-Explanation explain(const keras::Model& model, const CompileOptions& options) {
+Explanation explain(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
   CompileReport report;
   CompileSettings settings{options.threads, options.cache, &report};

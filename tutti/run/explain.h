@@ -34,9 +34,9 @@ struct Explanation {
 
 // Compiles and runs the model on made-up data: normal random floats, zeros for everything else. Takes about a second, or one run where
 // that takes longer.
-Explanation explain(const keras::Model& model, const CompileOptions& options = {});
+Explanation explain(const keras::AnyModel& model, const CompileOptions& options = {});
 
 // What explain() runs for models that leave extents open: every open one is `extent`.
-std::vector<Shape> shapes_with(const keras::Model& model, int64_t batch, int64_t extent);
+std::vector<Shape> shapes_with(const keras::AnyModel& model, int64_t batch, int64_t extent);
 
 }  // namespace tutti

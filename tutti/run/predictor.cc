@@ -4,14 +4,14 @@
 
 namespace tutti {
 
-Predictor::Compiled Predictor::compile(const keras::Model& model, const CompileOptions& options) {
+Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache};
   auto program = device->compile(model.lower({options.batch, options.input_shapes, nullptr}), settings);
   return {std::move(device), std::move(program), std::move(settings.cache)};
 }
 
-Predictor::Predictor(const keras::Model& model, const CompileOptions& options) : Predictor(compile(model, options)) {}
+Predictor::Predictor(const keras::AnyModel& model, const CompileOptions& options) : Predictor(compile(model, options)) {}
 
 Predictor Predictor::context() const { return {device_, program_->context(), cache_}; }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tutti/device/device.h"
-#include "tutti/keras/model.h"
+#include "tutti/keras/any_model.h"
 
 namespace tutti {
 
@@ -23,7 +23,7 @@ struct CompileOptions {
 // One program for fixed shapes. One thread at a time.
 class Predictor {
  public:
-  Predictor(const keras::Model& model, const CompileOptions& options);
+  Predictor(const keras::AnyModel& model, const CompileOptions& options);
   // A program of the device.
   Predictor(std::shared_ptr<Device> device, std::unique_ptr<Program> program, std::shared_ptr<CompileCache> cache = {});
   // The same for another thread: shares the program and its weights.
@@ -54,7 +54,7 @@ class Predictor {
     std::unique_ptr<Program> program;
     std::shared_ptr<CompileCache> cache;
   };
-  static Compiled compile(const keras::Model& model, const CompileOptions& options);
+  static Compiled compile(const keras::AnyModel& model, const CompileOptions& options);
   explicit Predictor(Compiled compiled) : Predictor(std::move(compiled.device), std::move(compiled.program), std::move(compiled.cache)) {}
   std::shared_ptr<Device> device_;
   std::shared_ptr<CompileCache> cache_;
