@@ -55,13 +55,14 @@ def jax_vmap(folder, x, threads):
     for file in sorted((folder / "members").glob("*.keras")):
         member = keras.saving.load_model(file, compile=False)
         groups.setdefault(str([(type(layer).__name__, *(w.shape for w in layer.weights)) for layer in member.layers]), []).append(member)
-    stacked = [[jnp.stack([jnp.asarray(w.value) for w in same]) for same in zip(*(member.weights for member in group))] for group in groups.values()]
+    stacked = [[jnp.stack([jnp.asarray(w.value) for w in same]) for same in zip(*(m.trainable_variables for m in group))] for group in groups.values()]
 
     def mean(weights, sample):
         results = []
         for own, group in zip(weights, groups.values()):
             model = group[0]
-            results.append(jax.vmap(lambda one, model=model: model.stateless_call(one, [], sample)[0])(own))
+            rest = [jnp.asarray(v.value) for v in model.non_trainable_variables]  # seeds
+            results.append(jax.vmap(lambda one, model=model, rest=rest: model.stateless_call(one, rest, sample)[0])(own))
         return jnp.mean(jnp.concatenate(results), axis=0)
 
     function, sample = jax.jit(mean), jnp.asarray(x)

@@ -305,10 +305,8 @@ bool has_open_extents(const keras::AnyModel& model) {
 
 void run(Console& console, const ExplainSettings& settings) {
   as_usage([&] { open_device(settings.device); });
-  Stopwatch watch;
   const auto loaded = load_with_progress(console, settings.model);
   const keras::AnyModel& model = *loaded;
-  console.note(fmt::format("read '{}' in {:.1f} ms", escape(settings.model), watch.seconds() * 1e3));
   CompileOptions options{.batch = settings.batch,
                          .device = settings.device,
                          .threads = static_cast<int>(settings.threads),
