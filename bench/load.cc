@@ -1,6 +1,6 @@
 // load FILE model|bytes: loads the model, or reads the file's bytes into memory, once. Prints one line of JSON.
 // Once a process, because a second time would find its memory already mapped, and the two would not pay for it alike.
-#include <tutti/tutti.h>
+#include <tutti/keras/model.h>
 
 #include <chrono>
 #include <cstdio>
@@ -28,9 +28,9 @@ int main(int count, char** words) try {
   auto start = std::chrono::steady_clock::now();
   int64_t bytes = 0;
   if (std::string(words[2]) == "model") {
-    auto model = tutti::load(words[1]);
+    auto model = tutti::keras::load(words[1]);
     if (!model.problems().empty()) tutti::fail<tutti::InvalidModel>("bench", "{}", model.problems().front());
-    for (const auto* variable : model.shared()->variables().flatten()) bytes += static_cast<int64_t>(variable->value.bytes().size());
+    for (const auto* variable : model.variables().flatten()) bytes += static_cast<int64_t>(variable->value.bytes().size());
   } else {
     auto source = tutti::open_file(words[1]);
     tutti::Tensor all(tutti::DType::u8, {static_cast<int64_t>(source->size())});

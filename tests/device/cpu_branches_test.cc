@@ -1,0 +1,121 @@
+#include "tutti/device/cpu/branches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/device/random_data.h"
+#include "tests/device/run_graph.h"
+#include "tutti/graph/compose.h"
+
+namespace tutti::cpu {
+namespace {
+
+Value dense(Value x, int64_t units, unsigned seed) {
+  const int64_t depth = x.extent(-1);
+  Graph& graph = x.graph();
+  const Tensor kernel = Tensor::of<float>({depth, units}, random_floats(depth * units, -0.2f, 0.2f, seed));
+  return matmul(x, graph.constant(kernel)) + constant<float>(graph, {units}, random_floats(units, -1, 1, seed + 1));
+}
+
+// Members of different depths on one input.
+std::vector<Value> members(Value x, int count) {
+  std::vector<Value> out;
+  for (int m = 0; m < count; ++m) {
+    Value h = x;
+    for (int layer = 0; layer < 2 + m % 2; ++layer) h = maximum(dense(h, 96, static_cast<unsigned>(100 * m + layer)), 0);
+    out.push_back(softmax(dense(h, 8, static_cast<unsigned>(100 * m + 50)), {-1}));
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const Graph& graph, int threads) {
+  std::vector<std::string> names;
+  for (const Step& step : select_steps(graph, {.threads = threads})) names.push_back(step.name);
+  return names;
+}
+
+void expect_same(const Graph& graph) {
+  std::vector<Tensor> inputs;
+  for (const Node* node : graph.parameters(Graph::Role::input)) inputs.push_back(random_tensor(graph.type(node->results[0]), 7));
+  auto device = open_device("cpu");
+  CompileSettings settings{2};
+  auto program = device->compile(graph, settings);
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<Buffer*> from, to;
+  for (const Tensor& input : inputs) {
+    from.push_back(buffers.emplace_back(device->allocate(input.type())).get());
+    device->to_device(input.bytes(), *from.back());
+  }
+  for (const Type& type : program->output_types()) to.push_back(buffers.emplace_back(device->allocate(type)).get());
+  const auto want = Runner(graph, "reference")(inputs);
+  for (int round = 0; round < 3; ++round) {
+    program->run(from, to);
+    for (size_t k = 0; k < want.size(); ++k) {
+      Tensor got(want[k].type());
+      device->to_host(*to[k], got.bytes());
+      for (size_t i = 0; i < got.as<float>().size(); ++i) ASSERT_NEAR(got.as<float>()[i], want[k].as<float>()[i], 1e-4) << k << " " << i;
+    }
+  }
+}
+
+TEST(cpu_branches, members_of_an_ensemble_run_side_by_side) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {64, 32}});
+  graph.output("mean", mean(stack(members(x, 5), 0), {0}));
+  const auto names = names_of(graph, 2);
+  EXPECT_NE(std::find(names.begin(), names.end(), "branches"), names.end());
+  EXPECT_EQ(std::count_if(names.begin(), names.end(), [](const auto& name) { return name.starts_with("matmul"); }), 0);
+  expect_same(graph);
+}
+
+TEST(cpu_branches, what_comes_before_and_after_them_may_be_shared) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {64, 32}});
+  const Value scaled = tanh(x * 0.5);
+  const Value joined = dense(concatenate(members(scaled, 4), 1), 3, 5);  // a small layer behind them
+  graph.output("y", joined);
+  graph.output("scaled", scaled);
+  EXPECT_NE(names_of(graph, 2), names_of(graph, 1));
+  expect_same(graph);
+}
+
+TEST(cpu_branches, outputs_of_their_own_and_values_from_the_middle) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {64, 32}});
+  const auto all = members(x, 4);
+  for (size_t m = 0; m < all.size(); ++m) graph.output("y" + std::to_string(m), all[m]);
+  graph.output("again", all[1]);
+  graph.output("flat", reshape(all[2], {64 * 8}));
+  EXPECT_NE(names_of(graph, 2), names_of(graph, 1));
+  expect_same(graph);
+}
+
+TEST(cpu_branches, one_after_another_where_there_is_nothing_to_gain) {
+  const auto has_branches = [](const Graph& graph, int threads) {
+    const auto names = names_of(graph, threads);
+    return std::find(names.begin(), names.end(), "branches") != names.end();
+  };
+  Graph small;
+  const Value x = small.input("x", {DType::f32, {1, 4}});
+  small.output("y", dense(x, 4, 1) + dense(x, 4, 2));
+  EXPECT_FALSE(has_branches(small, 2));
+  Graph chain;
+  Value h = chain.input("x", {DType::f32, {64, 256}});
+  for (unsigned i = 0; i < 6; ++i) h = maximum(dense(h, 256, i), 0);
+  chain.output("y", h);
+  EXPECT_FALSE(has_branches(chain, 2));
+  Graph ensemble;
+  ensemble.output("y", mean(stack(members(ensemble.input("x", {DType::f32, {64, 32}}), 5), 0), {0}));
+  EXPECT_FALSE(has_branches(ensemble, 1));
+  // One long and many short ones: the long one alone takes as long as everything with all threads.
+  Graph uneven;
+  const Value y = uneven.input("x", {DType::f32, {256, 256}});
+  Value deep = y;
+  for (unsigned i = 0; i < 6; ++i) deep = maximum(dense(deep, 256, i), 0);
+  uneven.output("y", dense(deep, 8, 9) + dense(y, 8, 10));
+  EXPECT_FALSE(has_branches(uneven, 2));
+}
+
+}  // namespace
+}  // namespace tutti::cpu
