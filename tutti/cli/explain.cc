@@ -149,15 +149,20 @@ struct Row {
 };
 
 bool is_like(const ExplainedStep& a, const ExplainedStep& b) {
-  return a.depth == 0 && b.depth == 0 && a.kernel == b.kernel && a.ops == b.ops && a.result == b.result && a.flops == b.flops &&
+  return a.depth == b.depth && a.kernel == b.kernel && a.ops == b.ops && a.result == b.result && a.flops == b.flops &&
          a.weight_bytes == b.weight_bytes && a.value_bytes == b.value_bytes;
 }
 
+// Steps are put together within the loop or branches that they are in.
 std::vector<Row> fold(const std::vector<ExplainedStep>& steps, bool every) {
   std::vector<Row> rows;
+  std::vector<size_t> first{0};  // by depth: the row where the present siblings begin
   for (size_t i = 0; i < steps.size(); ++i) {
+    const auto depth = static_cast<size_t>(steps[i].depth);
     const bool loop = i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth;
-    auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return !every && !loop && is_like(row.step, steps[i]); });
+    first.resize(depth + 1, rows.size());  // deeper than the step before: the first of its siblings
+    auto same = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(first[depth]), rows.end(),
+                             [&](const Row& row) { return !every && !loop && is_like(row.step, steps[i]); });
     if (same == rows.end()) {
       rows.push_back({steps[i]});
       continue;

@@ -88,7 +88,7 @@ void predict(Explanation& out) {
   for (size_t i = steps.size(); i-- > 0;) {  // bodies before their loops
     ExplainedStep& step = steps[i];
     step.predicted = 0;
-    if (i + 1 < steps.size() && steps[i + 1].depth > step.depth) {  // a loop takes what its body takes
+    if (i + 1 < steps.size() && steps[i + 1].depth > step.depth) {  // a loop takes what its body takes, branches share the threads
       double by_memory = 0;
       for (size_t k = i + 1; k < steps.size() && steps[k].depth > step.depth; ++k) {
         if (steps[k].depth != step.depth + 1) continue;
@@ -96,6 +96,7 @@ void predict(Explanation& out) {
         if (steps[k].memory_bound) by_memory += *steps[k].predicted;
       }
       step.memory_bound = 2 * by_memory > *step.predicted;
+      *step.predicted /= step.threads;
       continue;
     }
     const Speed& speed = step.threads > 1 ? out.speeds.back() : out.speeds.front();
