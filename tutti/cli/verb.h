@@ -40,6 +40,8 @@ class Options {
   void argument(std::string& target, const std::string& name, const std::string& help);  // by position, required
   void option(std::string& target, const std::string& names, const std::string& value, const std::string& help);
   void option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most);
+  void options(std::vector<std::string>& target, const std::string& names, const std::string& value,
+               const std::string& help);  // any number
   void choice(std::string& target, const std::string& names, const std::vector<std::string>& choices, const std::string& help);
   void flag(bool& target, const std::string& names, const std::string& help);
   void footer(const std::string& text);  // after the options, in --help

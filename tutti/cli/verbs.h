@@ -7,6 +7,7 @@ namespace tutti::cli {
 
 Action devices(Options& options);
 Action explain(Options& options);
+Action forecast(Options& options);
 Action inspect(Options& options);
 Action predict(Options& options);
 
