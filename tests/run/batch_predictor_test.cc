@@ -14,7 +14,7 @@ std::shared_ptr<const keras::Model> model(const std::string& name) {
   return std::make_shared<const keras::Model>(keras::load(folder + name));
 }
 
-Tensor samples(const keras::Model& model, int64_t count) {
+Tensor samples(const keras::AnyModel& model, int64_t count) {
   Ints extents = model.inputs()[0].shape;
   extents[0] = count;
   Tensor out(DType::f32, extents);

@@ -160,7 +160,7 @@ class ForecastRun {
                          ? fmt::format("{}: '{}', {}, {} from {} to {}", settings_.series, settings_.target, table.axis.frequency(),
                                        count_of(first.length(), "value"), table.time(first, 0), table.time(first, first.length() - 1))
                          : fmt::format("{}: '{}', {}, {}", settings_.series, settings_.target, table.axis.frequency(),
-                                       count_of(static_cast<int64_t>(table.series.size()), "series").substr(0, 200)));
+                                       fmt::format("{} series", grouped(static_cast<int64_t>(table.series.size())))));
     if (!settings_.features.empty()) out.emplace_back("features", settings_.features);
     const int64_t steps = std::min_element(result.members.begin(), result.members.end(), [](const auto& a, const auto& b) {
                             return a.steps < b.steps;

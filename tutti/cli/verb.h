@@ -41,7 +41,7 @@ class Options {
   void option(std::string& target, const std::string& names, const std::string& value, const std::string& help);
   void option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most);
   void options(std::vector<std::string>& target, const std::string& names, const std::string& value,
-               const std::string& help);  // any number
+               const std::string& help);  // repeatable
   void choice(std::string& target, const std::string& names, const std::vector<std::string>& choices, const std::string& help);
   void flag(bool& target, const std::string& names, const std::string& help);
   void footer(const std::string& text);  // after the options, in --help

@@ -81,14 +81,22 @@ class SeriesReader {
 
   bool is_taken(size_t at) const { return (id_ && *id_ == at) || std::count(values_.begin(), values_.end(), at) > 0; }
 
+  // A date under a usual name, else the first date, else a usual name alone: its numbers are steps.
   size_t find_time(const std::vector<std::string>& row) const {
     static const std::vector<std::string> usual = {"time",  "date",    "datetime", "timestamp", "ds",
                                                    "month", "quarter", "year",     "day",       "step"};
     const auto& names = csv_.names();
-    for (size_t i = 0; i < names.size(); ++i)
-      if (!is_taken(i) && std::count(usual.begin(), usual.end(), in_lower_case(names[i])) > 0) return i;
-    for (size_t i = 0; i < names.size(); ++i)
-      if (!is_taken(i) && StampReader::is_date(row[i])) return i;
+    std::optional<size_t> date, name;
+    auto named_before = usual.end();
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (is_taken(i)) continue;
+      const bool is_date = StampReader::is_date(row[i]);
+      const auto named = std::find(usual.begin(), usual.end(), in_lower_case(names[i]));
+      if (is_date && named != usual.end()) return i;
+      if (is_date && !date) date = i;
+      if (named < named_before) name = i, named_before = named;
+    }
+    if (date || name) return date ? *date : *name;
     fail<InvalidArgument>("series", "{}: no column is named as a time (date, time, month, ...) or holds dates; hint: --time COLUMN",
                           escape(file_));
   }
@@ -199,7 +207,7 @@ class SeriesReader {
       if (std::isnan(values[i])) continue;
       for (size_t gap = before == values.size() ? 0 : before + 1; gap < i; ++gap) {
         const double part = before == values.size() ? 1 : static_cast<double>(gap - before) / static_cast<double>(i - before);
-        values[gap] = before == values.size() ? values[i] : values[before] + (values[i] - values[before]) * part;
+        values[gap] = before == values.size() ? values[i] : std::lerp(values[before], values[i], part);
       }
       before = i;
     }

@@ -18,7 +18,7 @@ namespace tutti {
 struct SeriesColumns {
   std::string target;
   std::vector<std::string> features = {};
-  std::string time = {};  // empty: a column with a name such as date, time or month, else the first that holds dates
+  std::string time = {};  // empty: the first column of dates (one named date, time, month, ... before others), else of such a name
   std::string id = {};    // empty: the file is one series
 };
 

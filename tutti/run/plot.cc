@@ -31,7 +31,7 @@ constexpr const char* plot_style = R"(
 .tutti-plot .join { fill: none; stroke: #0b69c7; stroke-width: 1.2; stroke-dasharray: 2 3; }
 .tutti-plot .dot { fill: #0b69c7; }
 .tutti-plot .band { fill: #3f97ea; fill-opacity: 0.22; stroke: none; }
-.tutti-plot .member { fill: none; stroke: #3f97ea; stroke-width: 0.8; stroke-opacity: 0.45; }
+.tutti-plot .member { fill: none; stroke: #3f97ea; stroke-width: 0.9; stroke-opacity: 0.6; }
 .tutti-plot .past { fill: none; stroke: #c2570c; stroke-width: 1.6; }
 .tutti-plot .past-band { fill: #f0883e; fill-opacity: 0.20; stroke: none; }
 .tutti-plot .hair { stroke: #829ab1; stroke-width: 1; }
@@ -45,7 +45,7 @@ constexpr const char* plot_style = R"(
 .tutti-plot .mean, .tutti-plot .join { stroke: #5cb0ff; }
 .tutti-plot .dot { fill: #5cb0ff; }
 .tutti-plot .band { fill: #3f97ea; fill-opacity: 0.28; }
-.tutti-plot .member { stroke: #6fb8ff; stroke-opacity: 0.4; }
+.tutti-plot .member { stroke: #6fb8ff; stroke-opacity: 0.55; }
 .tutti-plot .past { stroke: #ffa45c; }
 .tutti-plot .past-band { fill: #f0883e; fill-opacity: 0.22; }
 .tutti-plot .hair { stroke: #829ab1; }
@@ -78,7 +78,7 @@ class Panel {
     add(forecast_.future);
     for (const auto& past : forecast_.backtest)
       if (past.origin > range_.begin) add(past);
-    axis_ = value_axis(values, small_ ? 4 : 6);
+    axis_ = value_axis(values, small_ ? 5 : 6);
   }
 
   std::string draw() const {
@@ -91,7 +91,9 @@ class Panel {
                          place_.left, place_.left + place_.width, y(tick.at), y(tick.at));
       out += text("", place_.left - 8, y(tick.at) + 4, "end", tick.label);
     }
-    for (const Tick& tick : time_ticks(table_, series_, range_.begin, range_.end, small_ ? 4 : 9)) {
+    out += fmt::format("<line class=\"base\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n", place_.left,
+                       place_.left + place_.width, place_.top + place_.height);
+    for (const Tick& tick : time_ticks(table_, series_, range_.begin, range_.end, small_ ? 6 : 9)) {
       const double at = x(static_cast<int64_t>(tick.at)), below = place_.top + place_.height;
       out += fmt::format("<line class=\"base\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n", at, below, below + 5);
       out += text("", at, below + 20, at > place_.left + place_.width - 24 ? "end" : "middle", tick.label);
@@ -201,7 +203,7 @@ std::string legend(const ForecastResult& result) {
     out += filled ? fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"64\" width=\"22\" height=\"10\" rx=\"2\"/>\n", style, x)
                   : fmt::format("<path class=\"{}\" d=\"M{:.1f} 69h22\"/>\n", style, x);
     out += Panel::text("", x + 29, 73, "start", name);
-    x += 29 + 7 * static_cast<double>(name.size()) + 22;
+    x += 29 + 6.2 * static_cast<double>(name.size()) + 26;
   }
   return out + "</g>\n";
 }

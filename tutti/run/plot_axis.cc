@@ -49,6 +49,8 @@ std::span<const TickPeriod> tick_periods() {
                                        {seconds, 6 * hour},
                                        {seconds, 12 * hour},
                                        {days, 1},
+                                       {days, 2},
+                                       {days, 4},
                                        {days, 7},
                                        {days, 14},
                                        {months, 1},
@@ -102,7 +104,7 @@ ValueAxis value_axis(const std::vector<double>& values, int most_ticks) {
     if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
   if (low > high) low = 0, high = 1;
   const double room = (high - low) * 0.04;
-  if (low >= 0 && low < 0.4 * high)
+  if (low >= 0 && low < 0.2 * high)
     low = 0;
   else
     low -= room;
