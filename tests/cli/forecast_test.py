@@ -343,29 +343,38 @@ class Plots(ForecastTest):
             self.assertIn(part, page)
 
     def test_the_page_in_a_browser(self):
+        """Opens it with a script of ours at its end that moves by key and by pointer, looks around and leaves what it saw in the title."""
         browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         if browser is None:
-            self.skipTest("no chromium in PATH; apt-get install chromium")
-        self.draw("html", 3)
-        # The script moves with the arrow keys; what it then shows is looked at in the page as it stands.
-        page = (self.folder / "p.html").read_text()
+            self.skipTest("no chromium in PATH; hint: apt-get install chromium")
         probe = """<script>
-        const svg = document.querySelector("svg");
+        const svg = document.querySelector("svg"), values = document.getElementById("values"), hidden = values.hidden;
         svg.focus();
-        for (const key of ["ArrowRight", "ArrowLeft"]) svg.dispatchEvent(new KeyboardEvent("keydown", { key }));
-        const drawn = [...document.querySelectorAll("svg path")].every((path) => path.getTotalLength() > 0);
-        const inside = [...document.querySelectorAll("svg text")].every((text) => { const b = text.getBBox(); return b.x >= 0 && b.x + b.width <= 960; });
-        document.title = JSON.stringify({ values: document.getElementById("values").innerText, drawn, inside, wide: document.body.scrollWidth <= innerWidth });
+        svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+        svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+        const by_key = values.innerText;
+        const now = document.querySelectorAll(".now")[1].getBoundingClientRect();
+        svg.dispatchEvent(new PointerEvent("pointermove", { clientX: now.x, clientY: now.y + 20 }));
+        const by_pointer = values.innerText;
+        svg.dispatchEvent(new PointerEvent("pointerleave"));
+        const drawn = [...document.querySelectorAll("svg path")].filter((path) => !(path.getTotalLength() > 0)).length;
+        const outside = [...document.querySelectorAll("svg text")].filter((text) => { const b = text.getBBox(); return b.x < 0 || b.x + b.width > 960; }).length;
+        const color = (name) => getComputedStyle(document.querySelector(name)).fill;
+        document.title = JSON.stringify({ hidden, by_key, by_pointer, drawn, outside, paper: color(".paper"), text: color(".title"), left: values.hidden });
         </script></body>"""
+        page = self.draw("html", 3)
         (self.folder / "probe.html").write_text(page.replace("</body>", probe))
         words = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={self.folder}/profile"]
-        shown = subprocess.run([*words, "--dump-dom", f"file://{self.folder}/probe.html"], capture_output=True, text=True, timeout=120)
-        title = re.search(r"<title>(.*?)</title>", shown.stdout)
-        self.assertIsNotNone(title, shown.stderr[-2000:])
-        seen = json.loads(title[1].replace("&amp;", "&"))
-        self.assertTrue(seen["drawn"] and seen["inside"] and seen["wide"], seen)
-        self.assertIn("2020-02-25", seen["values"])
-        self.assertRegex(seen["values"], r"mean -?\d")
+        for scheme, paper, title_color in ((1, "rgb(255, 255, 255)", "rgb(16, 42, 67)"), (0, "rgb(15, 22, 32)", "rgb(240, 244, 248)")):
+            wanted = f"--blink-settings=preferredColorScheme={scheme}"
+            shown = subprocess.run([*words, wanted, "--dump-dom", f"file://{self.folder}/probe.html"], capture_output=True, text=True, timeout=120)
+            title = re.search(r"<title>(.*?)</title>", shown.stdout)
+            self.assertIsNotNone(title, shown.stderr[-2000:])
+            seen = json.loads(title[1])
+            self.assertEqual((seen["hidden"], seen["left"], seen["drawn"], seen["outside"]), (True, True, 0, 0), seen)
+            self.assertRegex(seen["by_key"], r"^2020-02-25\nmean -?\d")
+            self.assertRegex(seen["by_pointer"], r"^2020-02-19\nhistory -?\d[\d.,]*\nback-test -?\d")
+            self.assertEqual((seen["paper"], seen["text"]), (paper, title_color))
 
 
 if __name__ == "__main__":

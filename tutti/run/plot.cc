@@ -93,7 +93,7 @@ class Panel {
     }
     out += fmt::format("<line class=\"base\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n", place_.left,
                        place_.left + place_.width, place_.top + place_.height);
-    for (const Tick& tick : time_ticks(table_, series_, range_.begin, range_.end, small_ ? 6 : 9)) {
+    for (const Tick& tick : time_ticks(table_, series_, range_.begin, range_.end, small_ ? 6 : 10)) {
       const double at = x(static_cast<int64_t>(tick.at)), below = place_.top + place_.height;
       out += fmt::format("<line class=\"base\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n", at, below, below + 5);
       out += text("", at, below + 20, at > place_.left + place_.width - 24 ? "end" : "middle", tick.label);
@@ -131,7 +131,8 @@ class Panel {
   }
   double y(double value) const { return place_.top + place_.height - (value - axis_.low) / (axis_.high - axis_.low) * place_.height; }
 
-  // Moves to each finite point, lines between neighbours. Where many steps share a pixel, each gives its least and its largest value.
+  // Moves to each finite point, lines between neighbours. Where many steps share a pixel, each pixel
+  // gives its least and its largest value.
   std::string line(std::string_view style, int64_t first, std::span<const double> values) const {
     std::string path;
     bool down = false;
@@ -156,6 +157,7 @@ class Panel {
       point(std::min(low, high));
       point(std::max(low, high));
     }
+    if (path.find('L') == path.npos && !path.empty()) path += "h0.01";  // one step is a dot
     return fmt::format("<path class=\"{}\" d=\"{}\"/>\n", style, path);
   }
 
@@ -166,9 +168,11 @@ class Panel {
     std::string there, back;
     for (size_t i = 0; i < low.size(); i += every) {
       if (!std::isfinite(low[i]) || !std::isfinite(high[i])) continue;
-      const double at = x(forecast.origin + static_cast<int64_t>(i));
-      there += fmt::format("{}{:.1f} {:.1f}", there.empty() ? "M" : "L", at, y(high[i]));
-      back.insert(0, fmt::format("L{:.1f} {:.1f}", at, y(low[i])));
+      const double at = x(forecast.origin + static_cast<int64_t>(i)), half = low.size() == 1 ? 3 : 0;  // one step is a bar
+      there += fmt::format("{}{:.1f} {:.1f}", there.empty() ? "M" : "L", at - half, y(high[i]));
+      if (half > 0) there += fmt::format("h{:.1f}", 2 * half);
+      back.insert(0, fmt::format("L{:.1f} {:.1f}", at + half, y(low[i])));
+      if (half > 0) back += fmt::format("h{:.1f}", -2 * half);
     }
     return there.empty() ? "" : fmt::format("<path class=\"{}\" d=\"{}{}Z\"/>\n", style, there, back);
   }

@@ -68,6 +68,29 @@ std::span<const TickPeriod> tick_periods() {
   return all;
 }
 
+// 1,234.5: as many decimals as marks `step` apart need; k, M, G, T where the largest has six digits or more.
+std::string axis_number(double value, double step, double largest) {
+  if (value == 0) return "0";
+  if (largest >= 1e15 || largest < 1e-4) return fmt::format("{:.4g}", value);
+  struct Unit {
+    double size;
+    const char* name;
+  };
+  constexpr Unit units[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  const auto* unit =
+      largest < 1e5 ? std::end(units) : std::find_if(std::begin(units), std::end(units), [&](const Unit& u) { return largest >= u.size; });
+  const double size = unit == std::end(units) ? 1 : unit->size;
+  const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(step / size) - 1e-9)));
+  const std::string digits = fmt::format("{:.{}f}", std::abs(value) / size, decimals);
+  const size_t whole = std::min(digits.find('.'), digits.size());
+  std::string out = value < 0 ? "\u2212" : "";
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && i < whole && (whole - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out + (unit == std::end(units) ? "" : unit->name);
+}
+
 // What is new since the mark before it.
 std::string time_label(const TickPeriod& period, int64_t tick, const int64_t* before) {
   static constexpr std::array names = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -80,23 +103,13 @@ std::string time_label(const TickPeriod& period, int64_t tick, const int64_t* be
   if (period.unit == TickUnit::months) return new_year ? fmt::format("{} {}", month, year) : month;
   const std::string date_text = fmt::format("{} {}", month, static_cast<unsigned>(date.day()));
   if (period.unit == TickUnit::days) return new_year ? fmt::format("{}, {}", date_text, year) : date_text;
-  if (before == nullptr || floor_divide(*before, ticks_per_day) != day) return date_text;
   const std::string clock = fmt::format("{:02}:{:02}", moment / 3600, moment / 60 % 60);
+  if (before == nullptr && moment != 0) return fmt::format("{}, {}", date_text, clock);
+  if (before == nullptr || floor_divide(*before, ticks_per_day) != day) return date_text;
   return period.count < 60 ? fmt::format("{}:{:02}", clock, moment % 60) : clock;
 }
 
 }  // namespace
-
-std::string axis_number(double value, double step) {
-  if (value == 0) return "0";
-  const double size = std::max(std::abs(value), step);
-  if (size >= 1e12 || size < 1e-4) return fmt::format("{:.4g}", value);
-  const int decimals = step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
-  std::string out = fmt::format("{:.{}f}", std::abs(value), decimals);
-  const size_t whole = std::min(out.find('.'), out.size());
-  for (auto at = static_cast<int64_t>(whole) - 3; at > 0; at -= 3) out.insert(static_cast<size_t>(at), ",");
-  return (value < 0 ? "\u2212" : "") + out;
-}
 
 ValueAxis value_axis(const std::vector<double>& values, int most_ticks) {
   double low = INFINITY, high = -INFINITY;
@@ -118,7 +131,7 @@ ValueAxis value_axis(const std::vector<double>& values, int most_ticks) {
   ValueAxis out{low, high, {}};
   for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step) {
     const double at = std::abs(tick) < step * 1e-6 ? 0 : tick;
-    out.ticks.push_back({at, axis_number(at, step)});
+    out.ticks.push_back({at, axis_number(at, step, std::max(std::abs(low), std::abs(high)))});
     if (out.ticks.size() > 2 * static_cast<size_t>(most_ticks)) break;  // steps below the precision of the values
   }
   return out;
@@ -139,16 +152,20 @@ std::vector<Tick> time_ticks(const SeriesTable& table, const Series& series, int
         out.push_back({static_cast<double>(begin) + static_cast<double>(i), std::to_string(ticks[i])});
     return out;
   }
+  const TickPeriod* chosen = nullptr;
+  std::vector<size_t> marks;
   for (const TickPeriod& period : tick_periods()) {
     std::vector<size_t> begins;
     for (size_t i = 0; i < ticks.size() && begins.size() <= static_cast<size_t>(most_ticks); ++i)
       if (period.key(ticks[i]) != period.key(i == 0 ? ticks[0] - 1 : ticks[i - 1])) begins.push_back(i);
     if (begins.size() > static_cast<size_t>(most_ticks)) continue;
-    for (size_t i = 0; i < begins.size(); ++i)
-      out.push_back({static_cast<double>(begin) + static_cast<double>(begins[i]),
-                     time_label(period, ticks[begins[i]], i == 0 ? nullptr : &ticks[begins[i - 1]])});
-    return out;
+    if (chosen != nullptr && begins.size() < marks.size()) continue;
+    chosen = &period;  // a longer one with as many marks says it in fewer words
+    marks = std::move(begins);
   }
+  for (size_t i = 0; i < marks.size(); ++i)
+    out.push_back({static_cast<double>(begin) + static_cast<double>(marks[i]),
+                   time_label(*chosen, ticks[marks[i]], i == 0 ? nullptr : &ticks[marks[i - 1]])});
   return out;
 }
 

@@ -23,7 +23,4 @@ ValueAxis value_axis(const std::vector<double>& values, int most_ticks);
 // Years, months, days or hours that begin within the steps begin ... end - 1: the finest of them that makes at most so many marks.
 std::vector<Tick> time_ticks(const SeriesTable& table, const Series& series, int64_t begin, int64_t end, int most_ticks);
 
-// 1,234.5: as many decimals as a difference of `step` needs.
-std::string axis_number(double value, double step);
-
 }  // namespace tutti
