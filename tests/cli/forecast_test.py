@@ -160,10 +160,13 @@ class Forecasts(ForecastTest):
 
     def test_a_member_that_gives_nan_is_seen_in_every_figure_and_named(self):
         self.save(dense(4, seed=1))
+        self.save(dense(4, seed=3), "other.keras")
+        self.save(dense(4, seed=4), "third.keras")
         broken = dense(4, seed=2)
         broken.set_weights([np.full_like(w, np.nan) for w in broken.get_weights()])
         self.save(broken, "broken.keras")
-        run = self.run_program("forecast", "m.keras", PASSENGERS, "--target", "passengers", "--horizon", 2, "--member", "broken.keras", "-o", "out.csv")
+        more = ["--member", "broken.keras", "--member", "other.keras", "--member", "third.keras", "--quantiles", "0,0.2,0.5,1"]
+        run = self.run_program("forecast", "m.keras", PASSENGERS, "--target", "passengers", "--horizon", 2, *more, "-o", "out.csv")
         self.assertEqual(run.code, 0, run.err)
         self.assertIn("model 2 ('dense_2') predicts 2 values that are not finite", run.err)
         self.assertEqual({value for row in self.read() for name, value in row.items() if name != "time"}, {"nan"})

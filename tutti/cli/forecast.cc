@@ -165,13 +165,13 @@ class ForecastRun {
     const int64_t steps = std::min_element(result.members.begin(), result.members.end(), [](const auto& a, const auto& b) {
                             return a.steps < b.steps;
                           })->steps;
-    out.emplace_back(
-        result.members.size() == 1 ? "model" : "models",
-        fmt::format("{}{}, windows of {}, {}", settings_.model,
-                    result.members.size() == 1 ? "" : fmt::format(" and others, {} members", result.members.size()), options.lags,
-                    steps >= options.horizon ? "all steps at once"
-                    : steps == 1             ? "rolled forward step by step"
-                                             : fmt::format("rolled forward {} steps at a time", steps)));
+    out.emplace_back(result.members.size() == 1 ? "model" : "models",
+                     fmt::format("{}{}{}, windows of {}, {}", settings_.model,
+                                 settings_.more_members.empty() ? "" : fmt::format(" and {} more", settings_.more_members.size()),
+                                 result.members.size() == 1 ? "" : fmt::format(": {} members", result.members.size()), options.lags,
+                                 steps >= options.horizon ? "all steps at once"
+                                 : steps == 1             ? "rolled forward step by step"
+                                                          : fmt::format("rolled forward {} steps at a time", steps)));
     out.emplace_back("forecast", fmt::format("{}, {} scale{}", count_of(options.horizon, "step"), settings_.scale,
                                              settings_.scale == "none" ? "" : " of the history"));
     if (options.backtest > 0)
