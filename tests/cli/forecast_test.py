@@ -282,6 +282,8 @@ class Forecasts(ForecastTest):
         self.refuse(1, "has 2 inputs and 1 outputs", *run("inputs.keras"))
         self.refuse(1, "gives f32[2, 3, 5] for 2 windows", *run("wide.keras"))
         self.refuse(1, "the series has 144 values; 70 back-tests, 2 apart, of 2 steps after windows of 12 need 152", *run("m.keras", "--backtest", 70))
+        np.save(self.folder / "x.npy", passengers())
+        self.refuse(1, "'x.npy' is no .csv", "forecast", "m.keras", "x.npy", "--target", "y", "--horizon", 2)
         self.refuse(1, "cannot open 'nothing.csv'", "forecast", "m.keras", "nothing.csv", "--target", "y", "--horizon", 2)
         self.refuse(1, "at most 268435456 are held", *run("m.keras")[:5], "--horizon", 1000000, "--backtest", 1000)
         self.assertFalse((self.folder / "out.csv").exists())

@@ -76,6 +76,7 @@ TEST(series, the_time_column_is_found) {
 TEST(series, what_is_wrong_is_named) {
   EXPECT_PRED2(contains, refusal_of_table("month,sales\n2020-01,1\n", {"sale"}),
                "there is no column 'sale' (--target) (did you mean 'sales'?); the columns are 'month', 'sales'");
+  EXPECT_PRED2(contains, refusal_of_table("month;y\n2020-01;1\n"), "the columns are 'month;y'; hint: fields are separated by commas");
   EXPECT_PRED2(contains, refusal_of_table("month,y,y\n2020-01,1,2\n"), "2 columns are named 'y'");
   EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,1\n2020-02,2\n2020-01,3\n"),
                "lines 2 and 4 have the same time; hint: --id COLUMN");

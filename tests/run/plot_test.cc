@@ -1,6 +1,8 @@
 // The marks of axes, and text that is safe in markup.
 #include "tutti/run/plot.h"
 
+#include <cmath>
+
 #include "tests/scratch.h"
 #include "tutti/run/plot_axis.h"
 

@@ -9,6 +9,7 @@
 #include "tutti/cli/console.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/csv.h"
+#include "tutti/data/format.h"
 #include "tutti/run/forecast.h"
 #include "tutti/run/load_model.h"
 #include "tutti/run/plot.h"
@@ -73,6 +74,8 @@ class ForecastRun {
     std::vector<std::shared_ptr<const keras::AnyModel>> members = members_of(load_model(settings_.model));
     for (const auto& path : settings_.more_members)
       for (auto& member : members_of(load_model(path))) members.push_back(std::move(member));
+    if (format_of_input(settings_.series) != DataFormat::csv)
+      fail<InvalidArgument>("input", "'{}' is no .csv; a series is read from a .csv with a header", settings_.series);
     const SeriesTable table =
         read_series(settings_.series, {settings_.target, parts_of(settings_.features, "--features"), settings_.time, settings_.id});
     for (const auto& warning : table.warnings) console_.warning(warning);

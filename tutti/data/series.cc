@@ -60,8 +60,10 @@ class SeriesReader {
     if (count > 1) fail<InvalidArgument>("series", "{}: {} columns are named '{}' ({})", escape(file_), count, escape(name, 40), option);
     std::string all;
     for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) all += (i ? ", " : "") + fmt::format("'{}'", escape(names[i], 40));
-    fail<InvalidArgument>("series", "{}: there is no column '{}' ({}){}; the columns are {}{}", escape(file_), escape(name, 40), option,
-                          did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "");
+    fail<InvalidArgument>(
+        "series", "{}: there is no column '{}' ({}){}; the columns are {}{}{}", escape(file_), escape(name, 40), option,
+        did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "",
+        names.size() == 1 && names[0].find_first_of(";\t") != names[0].npos ? "; hint: fields are separated by commas" : "");
   }
 
   // The first row helps to find the time.

@@ -52,7 +52,7 @@ bool take_clock(StampText& text, StampFormat& format, int64_t& clock) {
   if (!hours || *hours > 23 || !text.take(':')) return false;
   auto minutes = text.take_digits(2, 2);
   if (!minutes || *minutes > 59) return false;
-  clock = (*hours * 60 + *minutes) * 60 * ticks_per_second;
+  clock = (*hours * 60 + *minutes) * (60 * ticks_per_second);
   format.clock = StampFormat::Clock::minutes;
   if (text.take(':')) {
     auto seconds = text.take_digits(2, 2);
@@ -234,7 +234,7 @@ int64_t StampReader::tick(const Stamp& stamp, const StampFormat& format, int64_t
   }
   const auto date = date_from(year, month, day);
   if (!date.ok() || year < 1) refuse(row, fmt::format("is no day of the calendar; got year {}, month {}, day {}", year, month, day));
-  return day_of_date(date) * ticks_per_day + stamp.clock - stamp.format.offset_minutes * 60 * ticks_per_second;
+  return day_of_date(date) * ticks_per_day + stamp.clock - stamp.format.offset();
 }
 
 StampColumn StampReader::finish() {
@@ -268,7 +268,7 @@ std::string StampFormat::text(int64_t tick) const {
   if (kind == Kind::step) return std::to_string(tick);
   if (kind == Kind::unix_seconds) return std::to_string(floor_divide(tick, ticks_per_second));
   if (kind == Kind::unix_milliseconds) return std::to_string(floor_divide(tick, ticks_per_second / 1000));
-  const int64_t local = tick + offset_minutes * 60 * ticks_per_second;
+  const int64_t local = tick + offset();
   const int64_t days = floor_divide(local, ticks_per_day), moment = local - days * ticks_per_day;
   constexpr int64_t first_day = -719162, last_day = 2932896;  // of the years 1 and 9999
   if (days < first_day || days > last_day) fail<InvalidArgument>("series", "the forecast goes beyond the year 9999");

@@ -29,6 +29,7 @@ struct StampFormat {
   int fraction_digits = 0, offset_minutes = 0;
 
   bool is_calendar() const { return kind != Kind::step; }
+  int64_t offset() const { return offset_minutes * (60 * ticks_per_second); }  // what local time is ahead
   // A tick as it is written in this format. Throws InvalidArgument beyond the year 9999.
   std::string text(int64_t tick) const;
 };

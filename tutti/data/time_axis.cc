@@ -44,7 +44,7 @@ bool TimeAxis::try_months(const std::vector<std::vector<int64_t>>& series) {
   unsigned latest = 1;
   for (const auto& ticks : series)
     for (int64_t tick : ticks) {
-      const auto [day, clock] = split_tick(tick + format_.offset_minutes * 60 * ticks_per_second);
+      const auto [day, clock] = split_tick(tick + format_.offset());
       if (first) day_clock_ = clock;
       first = false;
       if (clock != day_clock_) return false;
@@ -56,7 +56,7 @@ bool TimeAxis::try_months(const std::vector<std::vector<int64_t>>& series) {
   day_ = all_last ? 31 : latest;
   for (const auto& ticks : series)
     for (int64_t tick : ticks) {
-      const auto date = date_of_day(split_tick(tick + format_.offset_minutes * 60 * ticks_per_second).day);
+      const auto date = date_of_day(split_tick(tick + format_.offset()).day);
       if (static_cast<unsigned>(date.day()) != std::min(day_, last_day_of({date.year(), date.month()}))) return false;
     }
   unit_ = Unit::month;
@@ -68,7 +68,7 @@ bool TimeAxis::try_weekdays(const std::vector<std::vector<int64_t>>& series) {
   size_t rows = 0, days_in_all = 0;
   for (const auto& ticks : series) {
     for (int64_t tick : ticks) {
-      const auto [day, clock] = split_tick(tick + format_.offset_minutes * 60 * ticks_per_second);
+      const auto [day, clock] = split_tick(tick + format_.offset());
       if (weekday_of(day) > 4) return false;
       day_clock_ = clock;
     }
@@ -88,7 +88,7 @@ void TimeAxis::find_count(const std::vector<std::vector<int64_t>>& series) {
 
 int64_t TimeAxis::ordinal(int64_t tick) const {
   if (unit_ == Unit::step || unit_ == Unit::microsecond) return tick;
-  const int64_t day = split_tick(tick + format_.offset_minutes * 60 * ticks_per_second).day;
+  const int64_t day = split_tick(tick + format_.offset()).day;
   if (unit_ == Unit::weekday) return floor_divide(day + 3, 7) * 5 + weekday_of(day);
   const auto date = date_of_day(day);
   return static_cast<int>(date.year()) * int64_t{12} + static_cast<unsigned>(date.month()) - 1;
@@ -107,7 +107,7 @@ int64_t TimeAxis::tick(int64_t ordinal) const {
                                         std::chrono::month(static_cast<unsigned>(ordinal - year * 12) + 1));
     day = day_of_date({month.year(), month.month(), std::chrono::day(std::min(day_, last_day_of(month)))});
   }
-  return day * ticks_per_day + day_clock_ - format_.offset_minutes * 60 * ticks_per_second;
+  return day * ticks_per_day + day_clock_ - format_.offset();
 }
 
 std::string TimeAxis::frequency() const {

@@ -256,7 +256,9 @@ PlotPlace plot_place(size_t i, size_t count) {
   constexpr double left = 64, right = 24;
   if (count == 1) return {left, plot_heading + 12, plot_width - left - right, 380};
   const double width = (plot_width - right) / 2, height = 150, pitch = height + 76;
-  return {left + static_cast<double>(i % 2) * width, plot_heading + 28 + static_cast<double>(i / 2) * pitch, width - left - 4, height};
+  const auto column = static_cast<double>(i % 2);
+  const size_t row = i / 2;
+  return {left + column * width, plot_heading + 28 + static_cast<double>(row) * pitch, width - left - 4, height};
 }
 
 std::string plot_svg(const SeriesTable& table, const ForecastResult& result) {

@@ -101,7 +101,7 @@ std::string time_label(const TickPeriod& period, int64_t tick, const int64_t* be
   if (period.unit == TickUnit::months && period.count % 12 == 0) return std::to_string(year);
   const bool new_year = before == nullptr || date_of_day(floor_divide(*before, ticks_per_day)).year() != date.year();
   if (period.unit == TickUnit::months) return new_year ? fmt::format("{} {}", month, year) : month;
-  const std::string date_text = fmt::format("{} {}", month, static_cast<unsigned>(date.day()));
+  std::string date_text = fmt::format("{} {}", month, static_cast<unsigned>(date.day()));
   if (period.unit == TickUnit::days) return new_year ? fmt::format("{}, {}", date_text, year) : date_text;
   const std::string clock = fmt::format("{:02}:{:02}", moment / 3600, moment / 60 % 60);
   if (before == nullptr && moment != 0) return fmt::format("{}, {}", date_text, clock);
@@ -141,9 +141,7 @@ std::vector<Tick> time_ticks(const SeriesTable& table, const Series& series, int
   const TimeAxis& axis = table.axis;
   std::vector<Tick> out;
   std::vector<int64_t> ticks;  // as written: local time
-  for (int64_t step = begin; step < end; ++step)
-    ticks.push_back(axis.tick(series.first + step * axis.count()) +
-                    axis.format().offset_minutes * 60 * ticks_per_second * (axis.format().is_calendar() ? 1 : 0));
+  for (int64_t step = begin; step < end; ++step) ticks.push_back(axis.tick(series.first + step * axis.count()) + axis.format().offset());
   if (!axis.format().is_calendar()) {
     const auto span = static_cast<double>(ticks.back() - ticks.front());
     const auto every = std::max<int64_t>(1, static_cast<int64_t>(nice_step(std::max(1.0, span / most_ticks))));

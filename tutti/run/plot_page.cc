@@ -110,7 +110,8 @@ Json hover_data(const SeriesTable& table, const ForecastResult& result) {
   const size_t count = std::min(table.series.size(), most_plotted_series);
   for (size_t i = 0; i < count; ++i) {
     const Series& series = table.series[i];
-    const auto [begin, end] = plot_range(series, result);
+    const PlotRange range = plot_range(series, result);
+    const int64_t begin = range.begin, end = range.end;
     if (end - begin > most_hover_steps) return Json::list();
     const auto [left, top, width, height] = plot_place(i, count);
     Json times = Json::list(), lines = Json::list();
