@@ -114,6 +114,15 @@ TEST(time_axis, days_hours_and_seconds) {
   EXPECT_EQ(followed({"2020-01-02", "2020-01-03", "2020-01-04", "2020-01-06", "2020-01-07"}), (Texts{"daily", "2020-01-08", "2020-01-09"}));
 }
 
+TEST(time_axis, days_and_hours_go_through_summer_time) {
+  EXPECT_EQ(followed({"2021-03-27T00:00+01:00", "2021-03-28T00:00+01:00", "2021-03-29T00:00+02:00"}, 1),
+            (Texts{"daily", "2021-03-30T00:00+02:00"}));
+  EXPECT_EQ(followed({"2021-02-01T00:00+01:00", "2021-03-01T00:00+01:00", "2021-04-01T00:00+02:00"}, 1),
+            (Texts{"monthly", "2021-05-01T00:00+02:00"}));
+  EXPECT_EQ(followed({"2021-03-28T00:00+01:00", "2021-03-28T01:00+01:00", "2021-03-28T03:00+02:00"}, 1),
+            (Texts{"hourly", "2021-03-28T04:00+02:00"}));
+}
+
 TEST(time_axis, numbers_are_steps) {
   EXPECT_EQ(followed({"10", "20", "40"}), (Texts{"steps of 10", "50", "60"}));
   EXPECT_EQ(followed({"1999", "2000"}), (Texts{"yearly", "2001", "2002"}));

@@ -257,6 +257,9 @@ StampColumn StampReader::finish() {
   }
   out.format.zone = stamps_[last].format.zone;
   out.format.offset_minutes = stamps_[last].format.offset_minutes;
+  // Every midnight (or noon, ...) of a place that has summer time: days are meant, some of which have 23 or 25 hours.
+  const bool same_clock = std::all_of(stamps_.begin(), stamps_.end(), [&](const Stamp& s) { return s.clock == stamps_[0].clock; });
+  for (size_t row = 0; same_clock && row < stamps_.size(); ++row) out.ticks[row] += stamps_[row].format.offset() - out.format.offset();
   return out;
 }
 
