@@ -9,7 +9,7 @@ Model load(const std::string& path) { return Model(load_model(path)); }
 CompiledModel compile(const Model& model, const CompileOptions& options) { return {model, options}; }
 
 std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs, int64_t batch, const std::string& device) const {
-  return BatchPredictor(model_, device, batch).predict(inputs);
+  return BatchPredictor(model_, {.batch = batch, .device = device}).predict(inputs);
 }
 
 void CompiledModel::check_single_floats() const {

@@ -32,7 +32,7 @@ TEST(batch_predictor, size_classes) {
 }
 
 TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
-  BatchPredictor predictor(model("dense.keras"), "cpu", 64);
+  BatchPredictor predictor(model("dense.keras"), {.batch = 64, .device = "cpu"});
   const Tensor all = samples(predictor.model(), 64);
   const Tensor expected = predictor.predict({all})[0];
   const int64_t row = expected.elements() / 64, input_row = all.elements() / 64;
@@ -50,13 +50,13 @@ TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
 }
 
 TEST(batch_predictor, the_first_sizes_get_programs_of_their_own) {
-  BatchPredictor predictor(model("dense.keras"), "cpu", 32);
+  BatchPredictor predictor(model("dense.keras"), {.batch = 32, .device = "cpu"});
   for (int64_t count : {37, 37, 5, 37}) predictor.predict({samples(predictor.model(), count)});
   EXPECT_EQ(predictor.compilations(), 2);  // 32 and 5: the rest of 37 and the batch of 5
 }
 
 TEST(batch_predictor, models_that_mix_samples_are_never_padded) {
-  BatchPredictor predictor(model("batch_mean.keras"), "cpu", 64), fresh(model("batch_mean.keras"), "reference", 64);
+  BatchPredictor predictor(model("batch_mean.keras"), {.batch = 64, .device = "cpu"}), fresh(model("batch_mean.keras"), {.batch = 64, .device = "reference"});
   for (int64_t count : {1, 2, 3, 5, 7, 9, 11, 13}) {
     const Tensor x = samples(predictor.model(), count), got = predictor.predict({x})[0], expected = fresh.predict({x})[0];
     ASSERT_EQ(got.shape(), expected.shape());
@@ -66,7 +66,7 @@ TEST(batch_predictor, models_that_mix_samples_are_never_padded) {
 }
 
 TEST(batch_predictor, no_samples_give_empty_outputs) {
-  BatchPredictor predictor(model("dense.keras"), "cpu", 8);
+  BatchPredictor predictor(model("dense.keras"), {.batch = 8, .device = "cpu"});
   EXPECT_EQ(predictor.predict({samples(predictor.model(), 0)})[0].shape()[0], 0);
 }
 

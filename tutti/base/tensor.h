@@ -55,6 +55,10 @@ class Tensor {
 
   // The same bytes under another shape of as many elements.
   Tensor reshaped(Shape shape) const;
+  // Number `i` along axis 0: the same bytes.
+  Tensor part(int64_t i) const;
+  // Tensors of one type under a new axis 0: the same bytes where they are the parts of one tensor in order, else copies.
+  static Tensor stacked(std::span<const Tensor> parts);
   // A copy in another dtype.
   Tensor converted(DType dtype) const;
 

@@ -34,6 +34,14 @@ void Options::argument(std::string& target, const std::string& name, const std::
   app_.add_option(name, target, help)->required()->type_name("");
 }
 
+void Options::arguments(std::vector<std::string>& target, const std::string& name, const std::string& help) {
+  app_.add_option(name, target, help)->required()->type_name("");
+}
+
+void Options::options(std::vector<std::string>& target, const std::string& names, const std::string& value, const std::string& help) {
+  app_.add_option(names, target, help)->type_name(value)->expected(1)->take_all()->allow_extra_args(false);
+}
+
 void Options::option(std::string& target, const std::string& names, const std::string& value, const std::string& help) {
   app_.add_option(names, target, help)->type_name(value);
 }

@@ -6,17 +6,17 @@
 #include <numeric>
 
 #include "tutti/cli/console.h"
+#include "tutti/cli/model_argument.h"
 #include "tutti/cli/results.h"
 #include "tutti/cli/speeds.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/run/load_model.h"
 
 namespace tutti::cli {
 
 namespace {
 
 struct ExplainSettings {
-  std::string model, device{default_device};
+  std::string model, device{default_device}, plan = "auto";
   int64_t batch = 1, threads = 0, extent = 0;
 };
 
@@ -46,6 +46,22 @@ Json step_json(const ExplainedStep& step) {
   return out;
 }
 
+// {"groups": [{"members", "chosen", "us": {"merged": ...}}]}: what is stacked, merged, looped, and what was measured.
+Json plan_json(const std::vector<ArrangedGroup>& groups) {
+  Json list = Json::list();
+  for (const ArrangedGroup& group : groups) {
+    Json members = Json::list(), times = Json::object();
+    for (const auto& member : group.members) members.push(member);
+    for (const auto& time : group.times) times.set(std::string(name(time.arrangement)), time.seconds * 1e6);
+    list.push(JsonMembers{{"members", members},
+                          {"chosen", name(group.chosen)},
+                          {"us", times},
+                          {"measured_members", group.measured_members},
+                          {"reason", group.reason}});
+  }
+  return groups.empty() ? Json::object() : Json(JsonMembers{{"groups", list}});
+}
+
 Json to_json(const ExplainSettings& settings, const Explanation& found) {
   Json inputs = Json::list(), passes = Json::list(), steps = Json::list(), fallbacks = Json::list();
   for (const Type& type : found.inputs) inputs.push(JsonMembers{{"dtype", numpy_name(type.dtype)}, {"shape", shape_json(type.shape)}});
@@ -72,7 +88,7 @@ Json to_json(const ExplainSettings& settings, const Explanation& found) {
                                 {"arena_bytes", found.memory.arena},
                                 {"without_reuse_bytes", found.memory.without_reuse}});
   out.set("passes", passes);
-  out.set("plan", Json::object());
+  out.set("plan", plan_json(found.groups));
   out.set("steps", steps);
   out.set("fallbacks", fallbacks);
   out.set("sum_us", microseconds(found.sum));
@@ -251,11 +267,27 @@ std::string choices_text(const Explanation& found, bool every) {
   return out;
 }
 
+// A line for each group of members alike.
+std::string plan_text(const std::vector<ArrangedGroup>& groups) {
+  std::string out;
+  for (const ArrangedGroup& group : groups) {
+    out += fmt::format("\nmembers   {} of one structure ('{}' ...): {}", group.members.size(), escape(group.members[0], 60),
+                       name(group.chosen));
+    std::string times;
+    for (const auto& time : group.times)
+      times += fmt::format("{}{} {} us", times.empty() ? "" : ", ", name(time.arrangement), three_digits(time.seconds * 1e6));
+    if (!times.empty()) out += fmt::format("; {} of them: {}", group.measured_members, times);
+    if (!group.reason.empty()) out += fmt::format("; {}", group.reason);
+  }
+  return out.empty() ? out : out + "\n";
+}
+
 std::string to_text(const ExplainSettings& settings, const Explanation& found, const std::string& note, bool every) {
   std::string inputs;
   for (const Type& type : found.inputs) inputs += (inputs.empty() ? "" : ", ") + to_string(type);
   std::string out = fmt::format("{} on {}: {}{}, {} thread{}\n", escape(settings.model), found.device, inputs, note, found.threads,
                                 found.threads == 1 ? "" : "s");
+  out += plan_text(found.groups);
   if (!found.passes.empty()) out += "\n" + passes_table(found.passes, every);
   out += "\n" + steps_table(found, every) + choices_text(found, every);
   out += fmt::format("\nkernels   {} a run, {} FLOPs, {} moved\n", grouped(found.stats.kernels),
@@ -278,10 +310,13 @@ bool has_open_extents(const keras::AnyModel& model) {
 void run(Console& console, const ExplainSettings& settings) {
   as_usage([&] { open_device(settings.device); });
   Stopwatch watch;
-  const auto loaded = load_model(settings.model);
+  const auto loaded = load_with_progress(console, settings.model);
   const keras::AnyModel& model = *loaded;
   console.note(fmt::format("read '{}' in {:.1f} ms", escape(settings.model), watch.seconds() * 1e3));
-  CompileOptions options{.batch = settings.batch, .device = settings.device, .threads = static_cast<int>(settings.threads)};
+  CompileOptions options{.batch = settings.batch,
+                         .device = settings.device,
+                         .threads = static_cast<int>(settings.threads),
+                         .arrangement = arrangement_of(settings.plan)};
   std::string note;
   if (has_open_extents(model)) {
     const int64_t extent = settings.extent > 0 ? settings.extent : model.probe_extent();
@@ -299,10 +334,11 @@ void run(Console& console, const ExplainSettings& settings) {
 
 Action explain(Options& options) {
   auto settings = std::make_shared<ExplainSettings>();
-  options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
+  options.argument(settings->model, "MODEL", model_help);
   options.option(settings->batch, "--batch", "Samples computed together; default 1", 1, 1 << 24);
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
+  add_plan_option(options, settings->plan);
   options.option(settings->extent, "--extent", "Stands for extents that the model leaves open; default: one that fits, as in inspect", 1,
                  1 << 24);
   options.footer("Runs the model on random data for about a second. --verbose shows every pass and step, not only what takes long.");

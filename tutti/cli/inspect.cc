@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "tutti/base/json.h"
+#include "tutti/base/saturate.h"
 #include "tutti/cli/console.h"
+#include "tutti/cli/model_argument.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/keras/summary.h"
 
@@ -149,12 +151,76 @@ std::string to_text(const std::string& path, const keras::Model& model, const Su
   return out;
 }
 
+// What an ensemble's members have, one after another; those of ensembles within it added up.
+struct MemberSummary {
+  std::string name, class_name;
+  int64_t parameters = 0, bytes = 0, flops = 0;
+};
+
+MemberSummary summarize_member(const Ensemble::Member& member) {
+  MemberSummary out{member.name, std::string(Ensemble::class_name)};
+  if (const auto* ensemble = dynamic_cast<const Ensemble*>(member.model.get())) {
+    for (const auto& inner : ensemble->members()) {
+      const MemberSummary one = summarize_member(inner);
+      out.parameters += one.parameters;
+      out.bytes += one.bytes;
+      out.flops = saturating_add(out.flops, one.flops);
+    }
+  } else if (const auto* model = dynamic_cast<const keras::Model*>(member.model.get())) {
+    const Summary summary = keras::summarize(*model);
+    out.class_name = model->config().at("class_name").as_string();
+    out.parameters = summary.parameters;
+    out.bytes = summary.parameter_bytes;
+    out.flops = summary.flops;
+  }
+  return out;
+}
+
+void print_ensemble(Console& console, const std::string& path, const Ensemble& ensemble) {
+  std::vector<MemberSummary> members;
+  const MemberSummary all = summarize_member({"", std::shared_ptr<const keras::AnyModel>(std::shared_ptr<void>(), &ensemble)});
+  for (const auto& member : ensemble.members()) members.push_back(summarize_member(member));
+  if (console.json) {
+    Json inputs = Json::list(), outputs = Json::list(), rows = Json::list(), reduce = Json::list(), unsupported = Json::list();
+    for (const auto& input : ensemble.inputs()) inputs.push(value_json(input.name, {input.dtype, input.shape}));
+    for (const auto& output : ensemble.output_names()) outputs.push(JsonMembers{{"name", output}});
+    for (const auto& one : members)
+      rows.push(JsonMembers{{"name", one.name}, {"class", one.class_name}, {"parameters", one.parameters}, {"flops", one.flops}});
+    for (const auto& reduction : ensemble.options().reductions) reduce.push(reduction.text());
+    for (const auto& problem : ensemble.problems()) unsupported.push(problem);
+    Json out = JsonMembers{{"file", path}, {"name", ensemble.name()}, {"inputs", inputs}, {"outputs", outputs}, {"members", rows}};
+    out.set("reduce", reduce);
+    out.set("parameters", all.parameters);
+    out.set("parameter_bytes", all.bytes);
+    out.set("flops", all.flops);
+    out.set("unsupported", unsupported);
+    console.print(out.dump(2) + "\n");
+    return;
+  }
+  std::vector<std::vector<std::string>> table{{"MEMBER", "CLASS", "PARAMETERS", "FLOPS"}};
+  for (const auto& one : members)
+    table.push_back(
+        {escape(one.name, 60), escape(one.class_name, 40), grouped(one.parameters), human_count(static_cast<double>(one.flops))});
+  std::string out =
+      fmt::format("{}: an ensemble of {}\n\n{}\n", escape(path), members.size(), format_table(table, {false, false, true, true}));
+  for (const auto& input : ensemble.inputs())
+    out += fmt::format("{:<11} {}: {} {}\n", "input", escape(input.name), numpy_name(input.dtype), shape_text(input.shape));
+  for (const auto& output : ensemble.output_names()) out += fmt::format("{:<11} {}\n", "output", escape(output));
+  out += fmt::format("{:<11} {}, {}\n", "parameters", grouped(all.parameters), human_bytes(all.bytes));
+  for (const auto& problem : ensemble.problems()) out += fmt::format("not supported: {}\n", problem);
+  console.print(out);
+}
+
 void print_model(Console& console, const std::string& path) {
-  Stopwatch watch;
-  keras::Model model = keras::load(path);
-  console.note(fmt::format("read '{}' in {:.1f} ms", escape(path), watch.seconds() * 1e3));
-  Summary summary = keras::summarize(model);
-  console.print(console.json ? to_json(path, model, summary).dump(2) + "\n" : to_text(path, model, summary));
+  const auto loaded = load_with_progress(console, path);
+  const keras::AnyModel& model = *loaded;
+  if (const auto* ensemble = dynamic_cast<const Ensemble*>(&model)) {
+    print_ensemble(console, path, *ensemble);
+  } else {
+    const auto& own = dynamic_cast<const keras::Model&>(model);
+    const Summary summary = keras::summarize(own);
+    console.print(console.json ? to_json(path, own, summary).dump(2) + "\n" : to_text(path, own, summary));
+  }
   if (!model.problems().empty())
     fail<Unsupported>("inspect", "'{}' has {} problem{}, listed above", path, model.problems().size(),
                       model.problems().size() == 1 ? "" : "s");
@@ -164,7 +230,7 @@ void print_model(Console& console, const std::string& path) {
 
 Action inspect(Options& options) {
   auto path = std::make_shared<std::string>();
-  options.argument(*path, "MODEL", "A .keras, .h5 or .hdf5 file");
+  options.argument(*path, "MODEL", model_help);
   options.footer("Exit code 1 when the model cannot run here: the table is printed all the same, with everything that is not supported.");
   return [path](Console& console) { print_model(console, *path); };
 }

@@ -5,19 +5,19 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/console.h"
 #include "tutti/cli/latency.h"
+#include "tutti/cli/model_argument.h"
 #include "tutti/cli/results.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format.h"
 #include "tutti/data/samples.h"
 #include "tutti/run/batch_predictor.h"
-#include "tutti/run/load_model.h"
 
 namespace tutti::cli {
 
 namespace {
 
 struct PredictSettings {
-  std::string model, input, output, device{default_device}, header = "auto";
+  std::string model, input, output, device{default_device}, header = "auto", plan = "auto";
   int64_t batch = 0, repeat = 0, threads = 0;
   bool latency = false;
 };
@@ -54,14 +54,17 @@ class Prediction {
     if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
     as_usage([&] { return open_device(settings_.device); });
     Stopwatch loading;
-    model_ = load_model(settings_.model);
+    model_ = load_with_progress(console_, settings_.model);
     console_.note(fmt::format("read '{}' in {:.1f} ms", escape(settings_.model), loading.seconds() * 1e3));
     CsvHeader header = settings_.header == "yes" ? CsvHeader::present : settings_.header == "no" ? CsvHeader::absent : CsvHeader::detect;
     if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first
     reader_ = open_samples(settings_.input, input_specs(*model_), header);
     if (std::string odd = reader_->warning(); !odd.empty()) console_.warning(odd);
     batch_ = settings_.batch > 0 ? settings_.batch : default_batch(*model_, *reader_);
-    predictor_ = std::make_unique<BatchPredictor>(model_, settings_.device, batch_, static_cast<int>(settings_.threads));
+    predictor_ = std::make_unique<BatchPredictor>(model_, CompileOptions{.batch = batch_,
+                                                                         .device = settings_.device,
+                                                                         .threads = static_cast<int>(settings_.threads),
+                                                                         .arrangement = arrangement_of(settings_.plan)});
     if (settings_.latency)
       measure();
     else
@@ -205,13 +208,14 @@ class Prediction {
 
 Action predict(Options& options) {
   auto settings = std::make_shared<PredictSettings>();
-  options.argument(settings->model, "MODEL", "A .keras, .h5 or .hdf5 file");
+  options.argument(settings->model, "MODEL", model_help);
   options.argument(settings->input, "INPUT", "Samples: .npy (the one input), .npz (an array per input name, or arr_0, ...), .csv");
   options.option(settings->output, "-o,--output", "OUT",
                  "Where to: .npy (one output), .npz (an array per output name), .csv; else a table");
   options.option(settings->batch, "--batch", "Samples computed together; default 32, fewer when they are large", 1, 1 << 24);
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
+  add_plan_option(options, settings->plan);
   options.choice(settings->header, "--header", {"auto", "yes", "no"}, "Whether a .csv begins with names; auto: when no field is a number");
   options.flag(settings->latency, "--latency",
                "Run the whole input again and again, print p50, p90, p99, max, a histogram, predictions/s and cold start");

@@ -37,7 +37,8 @@ void as_usage(F&& f) {
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
-  void argument(std::string& target, const std::string& name, const std::string& help);  // by position, required
+  void argument(std::string& target, const std::string& name, const std::string& help);                // by position, required
+  void arguments(std::vector<std::string>& target, const std::string& name, const std::string& help);  // one or more
   void option(std::string& target, const std::string& names, const std::string& value, const std::string& help);
   void option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most);
   void options(std::vector<std::string>& target, const std::string& names, const std::string& value,

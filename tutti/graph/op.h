@@ -12,9 +12,11 @@
 namespace tutti {
 
 class Graph;
+struct Batched;      // batching.h
+struct BatchedNode;  // batching.h
 
 enum class Op : uint8_t {
-#define TUTTI_OP(name, at_least, at_most, op_class, rule, attributes) name,
+#define TUTTI_OP(name, at_least, at_most, op_class, rule, batching, attributes) name,
 #include "tutti/graph/op_list.h"
 #undef TUTTI_OP
 };
@@ -35,8 +37,9 @@ struct OpRow {
   std::string_view name;
   int at_least, at_most;  // operands
   OpClass op_class;
-  std::vector<Type> (*infer)(const Signature&);  // result types; throws InvalidArgument when the operands do not fit
-  std::string_view attributes;                   // "name:kind ..."
+  std::vector<Type> (*infer)(const Signature&);       // result types; throws InvalidArgument when the operands do not fit
+  std::vector<Batched> (*batch)(const BatchedNode&);  // the node for many models at once: batching.h
+  std::string_view attributes;                        // "name:kind ..."
 };
 
 std::span<const OpRow> op_table();

@@ -22,6 +22,7 @@ class Model : public AnyModel {
   const Json& config() const { return config_; }                  // the serialized model
   const Json& compile_config() const { return compile_config_; }  // null when it was not compiled
   const Scope& variables() const { return *variables_; }
+  const std::map<std::string, std::string>& assets() const { return file_.assets; }  // by their path under assets/
   // The optimizer's variables in Keras's order, read from the file when asked for.
   std::vector<Tensor> optimizer_variables() const;
 

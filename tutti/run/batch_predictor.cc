@@ -70,9 +70,9 @@ void PreparedPrediction::pad(Batch& batch) {
   }
 }
 
-BatchPredictor::BatchPredictor(std::shared_ptr<const keras::AnyModel> model, std::string device, int64_t batch, int threads)
-    : model_(std::move(model)), device_(std::move(device)), batch_(batch), threads_(threads) {
-  if (batch_ < 1) fail<InvalidArgument>("predict", "a batch has at least one sample; got {}", batch_);
+BatchPredictor::BatchPredictor(std::shared_ptr<const keras::AnyModel> model, CompileOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
+  if (batch() < 1) fail<InvalidArgument>("predict", "a batch has at least one sample; got {}", batch());
 }
 
 std::shared_ptr<Predictor> BatchPredictor::find(const std::vector<Shape>& shapes) {
@@ -83,9 +83,11 @@ std::shared_ptr<Predictor> BatchPredictor::find(const std::vector<Shape>& shapes
 }
 
 std::shared_ptr<Predictor> BatchPredictor::compile(const std::vector<Shape>& shapes) {
-  const int64_t batch = shapes.empty() ? 1 : shapes[0][0];
-  programs_.push_front({shapes, std::make_shared<Predictor>(*model_, CompileOptions{batch, device_, shapes, threads_, weights_})});
-  weights_ = programs_.front().predictor->cache();
+  CompileOptions own = options_;
+  own.batch = shapes.empty() ? 1 : shapes[0][0];
+  own.input_shapes = shapes;
+  programs_.push_front({shapes, std::make_shared<Predictor>(*model_, own)});
+  options_.cache = programs_.front().predictor->cache();  // weights are prepared once
   ++compilations_;
   if (programs_.size() > most_programs) programs_.pop_back();
   return programs_.front().predictor;
@@ -99,8 +101,8 @@ bool BatchPredictor::may_be_padded(const std::vector<Shape>& shapes) {
 std::shared_ptr<Predictor> BatchPredictor::program_for(int64_t count, const std::vector<Shape>& shapes) {
   const auto exact = with_batch(shapes, count);
   if (auto known = find(exact)) return known;
-  if (count == batch_ || programs_.size() < most_exact_programs || !may_be_padded(shapes)) return compile(exact);
-  const auto larger = with_batch(shapes, std::min(batch_, size_class(count)));
+  if (count == batch() || programs_.size() < most_exact_programs || !may_be_padded(shapes)) return compile(exact);
+  const auto larger = with_batch(shapes, std::min(batch(), size_class(count)));
   auto known = find(larger);
   return known ? known : compile(larger);
 }
@@ -120,9 +122,9 @@ PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given) {
     prepared.inputs_.push_back(given[i].dtype() == specs[i].dtype ? given[i] : given[i].converted(specs[i].dtype));
     shapes.push_back(given[i].shape());
   }
-  for (int64_t begin = 0; begin == 0 || begin < samples; begin += batch_) {
+  for (int64_t begin = 0; begin == 0 || begin < samples; begin += batch()) {
     // No samples at all: one would do to know what the outputs look like.
-    const int64_t count = samples == 0 ? 1 : std::min(batch_, samples - begin);
+    const int64_t count = samples == 0 ? 1 : std::min(batch(), samples - begin);
     PreparedPrediction::Batch batch{program_for(count, shapes), {}, {}, {}, {}, {}};
     const auto& types = batch.predictor->output_types();
     const int64_t computed = shapes.empty() ? count : batch.predictor->input_types()[0].shape[0];

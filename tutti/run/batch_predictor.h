@@ -39,13 +39,14 @@ class PreparedPrediction {
 
 class BatchPredictor {
  public:
-  BatchPredictor(std::shared_ptr<const keras::AnyModel> model, std::string device, int64_t batch, int threads = 0);
+  // Of the options: the largest batch, device, threads, and how members are arranged.
+  BatchPredictor(std::shared_ptr<const keras::AnyModel> model, CompileOptions options);
 
   // One tensor an input in the model's order, first axis the samples; gives one tensor an output. Converts dtypes as Keras does.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
   PreparedPrediction prepare(const std::vector<Tensor>& inputs);
   const keras::AnyModel& model() const { return *model_; }
-  int64_t batch() const { return batch_; }
+  int64_t batch() const { return options_.batch; }
   int64_t compilations() const { return compilations_; }  // so far
 
  private:
@@ -58,13 +59,10 @@ class BatchPredictor {
   std::shared_ptr<Predictor> compile(const std::vector<Shape>& shapes);
   bool may_be_padded(const std::vector<Shape>& shapes);
   std::shared_ptr<const keras::AnyModel> model_;
-  std::string device_;
-  int64_t batch_;
-  int threads_;
+  CompileOptions options_;
   int64_t compilations_ = 0;
   std::list<Entry> programs_;  // most recently used first
   std::optional<bool> independent_;
-  std::shared_ptr<CompileCache> weights_;
 };
 
 // The smallest 2^k or 3 * 2^k that is at least `count`.

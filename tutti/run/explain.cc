@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tutti/base/stopwatch.h"
+#include "tutti/run/made_up.h"
 
 namespace tutti {
 
@@ -22,26 +23,9 @@ double clock_seconds() {
   return median(std::move(times));
 }
 
-void fill(Tensor& tensor, std::mt19937& random) {
-  std::normal_distribution<float> normal;
-  if (tensor.dtype() == DType::f32) {
-    for (float& x : tensor.as<float>()) x = normal(random);
-  } else if (is_float(tensor.dtype())) {
-    Tensor floats(DType::f32, tensor.shape());
-    fill(floats, random);
-    tensor = floats.converted(tensor.dtype());
-  } else {
-    std::fill(tensor.bytes().begin(), tensor.bytes().end(), std::byte{0});
-  }
-}
-
 void fill_inputs(Predictor& predictor) {
   std::mt19937 random(1);
-  for (size_t i = 0; i < predictor.input_types().size(); ++i) {
-    Tensor data(predictor.input_types()[i]);
-    fill(data, random);
-    predictor.set_input(i, data.bytes());
-  }
+  for (size_t i = 0; i < predictor.input_types().size(); ++i) predictor.set_input(i, made_up(predictor.input_types()[i], random).bytes());
 }
 
 // Runs with and without times of steps in turn, so that both see the machine alike. A run that takes longer than all of them should is
@@ -141,9 +125,8 @@ Explanation explain(const keras::AnyModel& model, const CompileOptions& options)
   auto device = open_device(options.device);
   CompileReport report;
   CompileSettings settings{options.threads, options.cache, &report};
-  auto program = device->compile(model.lower({options.batch, options.input_shapes, nullptr}), settings);
-
   Explanation out;
+  auto program = device->compile(lower_for(model, options, *device, &out.groups), settings);
   out.device = device->name();
   out.inputs = program->input_types();
   out.stats = program->stats();

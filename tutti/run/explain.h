@@ -21,7 +21,8 @@ struct Explanation {
   std::string device;
   std::vector<Type> inputs;
   ProgramStats stats;
-  int threads = 1;  // that the steps use, at most
+  int threads = 1;                    // that the steps use, at most
+  std::vector<ArrangedGroup> groups;  // members of one structure, for ensembles
   std::vector<PassReport> passes;
   std::vector<ExplainedStep> steps;  // those of a loop's body behind the loop, one deeper
   MemoryReport memory;

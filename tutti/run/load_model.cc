@@ -1,10 +1,9 @@
 #include "tutti/run/load_model.h"
 
-#include "tutti/keras/model.h"
-
 namespace tutti {
 
-std::shared_ptr<const keras::AnyModel> load_model(const std::string& path) {
+std::shared_ptr<const keras::AnyModel> load_model(const std::string& path, const LoadProgress& progress) {
+  if (is_manifest(path)) return load_manifest(path, progress);
   return std::make_shared<const keras::Model>(keras::load(path));
 }
 

@@ -4,10 +4,16 @@
 
 namespace tutti {
 
+Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::vector<ArrangedGroup>* groups) {
+  std::vector<keras::LayerTrace> trace;
+  Graph graph = model.lower({options.batch, options.input_shapes, &trace});
+  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads}, groups);
+}
+
 Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache};
-  auto program = device->compile(model.lower({options.batch, options.input_shapes, nullptr}), settings);
+  auto program = device->compile(lower_for(model, options, *device), settings);
   return {std::move(device), std::move(program), std::move(settings.cache)};
 }
 

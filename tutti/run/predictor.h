@@ -7,6 +7,7 @@
 
 #include "tutti/device/device.h"
 #include "tutti/keras/any_model.h"
+#include "tutti/run/arrange.h"
 
 namespace tutti {
 
@@ -15,10 +16,14 @@ struct CompileOptions {
   std::string device = std::string(default_device);
   // Shapes of the inputs, batch included, for models that leave extents open.
   std::vector<Shape> input_shapes = {};
-  int threads = 0;  // at most; 0: as many as the work is worth
+  int threads = 0;                                  // at most; 0: as many as the work is worth
+  Arrangement arrangement = Arrangement::measured;  // of an ensemble's members
   // Shared by the predictors of one model on one device: weights are prepared once. Filled by the first.
   std::shared_ptr<CompileCache> cache = {};
 };
+
+// The graph that is compiled: lowered, an ensemble's members arranged for the device.
+Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::vector<ArrangedGroup>* groups = nullptr);
 
 // One program for fixed shapes. One thread at a time.
 class Predictor {

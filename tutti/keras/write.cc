@@ -1,0 +1,249 @@
+#include "tutti/keras/write.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/base/file.h"
+#include "tutti/base/zip_writer.h"
+#include "tutti/keras/hdf5/writer.h"
+
+namespace tutti::keras {
+
+namespace {
+
+// The Keras whose layout we write: what readers of the file see as its version.
+constexpr const char* written_version = "3.15.1";
+
+void put_text(ZipWriter& zip, const char* name, const std::string& text) {
+  zip.begin(name);
+  zip.write(std::as_bytes(std::span(text.data(), text.size())));
+  zip.end();
+}
+
+std::string joined_path(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
+
+void add_variables(hdf5::Writer& file, const Scope& scope) {
+  const std::string own = joined_path(scope.keys(), "vars");
+  file.group(own);  // Keras looks for it even where nothing is in it
+  for (size_t i = 0; i < scope.variables().size(); ++i) {
+    const Variable& variable = *scope.variables()[i];
+    if (variable.value.empty()) fail<InvalidArgument>("keras", "the variable '{}' has no value to write", variable.path);
+    file.dataset(joined_path(own, std::to_string(i)), variable.value);
+  }
+  for (const auto& child : scope.children()) add_variables(file, *child);
+}
+
+}  // namespace
+
+void write_model(const std::string& path, const Model& model) {
+  if (!model.problems().empty()) fail<Unsupported>("keras", "a model with problems is not written: {}", model.problems()[0]);
+  if (!model.keras_version().starts_with("3"))
+    fail<Unsupported>("keras", "the model is of Keras {}, whose layers a .keras file of Keras 3 cannot hold", model.keras_version());
+  OutputFile file(path);
+  ZipWriter zip(file);
+  put_text(zip, "metadata.json", Json(JsonMembers{{"keras_version", model.keras_version()}, {"date_saved", "1980-01-01@00:00:00"}}).dump());
+  put_text(zip, "config.json", model.config().dump());
+  hdf5::Writer weights;
+  add_variables(weights, model.variables());
+  zip.begin("model.weights.h5");
+  weights.write([&](std::span<const std::byte> bytes) { zip.write(bytes); });
+  zip.end();
+  for (const auto& [name, text] : model.assets()) put_text(zip, ("assets/" + name).c_str(), text);
+  zip.finish();
+  file.commit();
+}
+
+namespace {
+
+Json tensor_reference(const std::string& layer, size_t output, const Ints& shape, DType dtype) {
+  Json extents = Json::list();
+  for (int64_t extent : shape) extents.push(extent < 0 ? Json() : Json(extent));
+  return JsonMembers{
+      {"class_name", "__keras_tensor__"},
+      {"config", JsonMembers{{"shape", extents}, {"dtype", numpy_name(dtype)}, {"keras_history", JsonList{layer, 0, output}}}}};
+}
+
+Json called_on(Json arguments) { return JsonList{JsonMembers{{"args", JsonList{std::move(arguments)}}, {"kwargs", Json::object()}}}; }
+
+// Objects that a file shares among its layers are named by numbers; those of different files must not meet.
+Json renumbered(const Json& config, int64_t member) {
+  if (config.is_list()) {
+    Json out = Json::list();
+    for (const Json& item : config.items()) out.push(renumbered(item, member));
+    return out;
+  }
+  if (!config.is_object()) return config;
+  Json out = Json::object();
+  for (const auto& [key, value] : config.members()) {
+    if (key == "shared_object_id" && value.is_int()) {
+      constexpr int64_t most = int64_t{1} << 44;
+      out.set(key, (member + 1) * most + (value.as_int() & (most - 1)));
+    } else {
+      out.set(key, renumbered(value, member));
+    }
+  }
+  return out;
+}
+
+class EnsembleConfig {
+ public:
+  explicit EnsembleConfig(const EnsembleFile& file) : file_(file) {}
+
+  // The serialized Functional model.
+  Json make() {
+    for (const auto& output : file_.outputs) names_.insert(output.name);
+    for (const ModelInput& input : file_.inputs) input_names_.push_back(unique(input.name));
+    for (const auto& member : file_.members) member_names.push_back(unique(member.name));
+    for (size_t i = 0; i < file_.inputs.size(); ++i) add_input(i);
+    for (size_t m = 0; m < file_.members.size(); ++m) add_member(m);
+    Json inputs = Json::list(), outputs = Json::list();
+    for (const std::string& name : input_names_) inputs.push(JsonList{name, 0, 0});
+    const auto& names = file_.members[0].model->output_names();
+    for (size_t output = 0; output < names.size(); ++output)
+      for (const auto& reduction : file_.outputs) {
+        const std::string name = names.size() == 1 ? reduction.name : names[output] + "." + reduction.name;
+        add_reduction(name, reduction.layer, output);
+        outputs.push(JsonList{name, 0, 0});
+      }
+    Json config = JsonMembers{{"name", "ensemble"}, {"trainable", true}, {"layers", layers_}};
+    config.set("input_layers", inputs.size() == 1 ? inputs[0] : inputs);
+    config.set("output_layers", outputs.size() == 1 ? outputs[0] : outputs);
+    return JsonMembers{{"module", "keras.src.models.functional"},
+                       {"class_name", "Functional"},
+                       {"config", config},
+                       {"registered_name", "Functional"},
+                       {"build_config", JsonMembers{{"input_shape", Json()}}},
+                       {"compile_config", Json()}};
+  }
+
+  std::vector<std::string> member_names;
+
+ private:
+  // Layer names have no slashes, and no two are equal.
+  std::string unique(std::string name) {
+    std::replace(name.begin(), name.end(), '/', '_');
+    if (name.empty()) name = "member";
+    std::string out = name;
+    for (int i = 1; !names_.insert(out).second; ++i) out = fmt::format("{}_{}", name, i);
+    return out;
+  }
+
+  void add_layer(Json layer, const std::string& name, Json inbound) {
+    layer.set("name", name);
+    layer.set("inbound_nodes", std::move(inbound));
+    layers_.push(std::move(layer));
+  }
+
+  static Json plain_layer(const char* class_name, Json config) {
+    return JsonMembers{{"module", "keras.layers"}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", Json()}};
+  }
+
+  void add_input(size_t i) {
+    const ModelInput& input = file_.inputs[i];
+    Json shape = Json::list();
+    for (size_t axis = 0; axis < input.shape.size(); ++axis)
+      shape.push(axis == 0 || input.shape[axis] < 0 ? Json() : Json(input.shape[axis]));
+    Json config = JsonMembers{
+        {"batch_shape", shape}, {"dtype", numpy_name(input.dtype)}, {"sparse", false}, {"ragged", false}, {"name", input_names_[i]}};
+    add_layer(plain_layer("InputLayer", config), input_names_[i], Json::list());
+  }
+
+  Json input_reference(size_t i) const { return tensor_reference(input_names_[i], 0, file_.inputs[i].shape, file_.inputs[i].dtype); }
+
+  void add_member(size_t m) {
+    const auto& [name, model, sources] = file_.members[m];
+    if (!model->keras_version().starts_with("3"))
+      fail<Unsupported>("ensemble", "member '{}' is of Keras {}, whose layers a .keras file of Keras 3 cannot hold; hint: -o X.toml", name,
+                        model->keras_version());
+    if (!model->assets().empty())
+      fail<Unsupported>("ensemble", "member '{}' has vocabularies, which are not written into ensembles; hint: -o X.toml", name);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const ModelInput &ours = file_.inputs[sources[i]], &theirs = model->inputs()[i];
+      if (ours.shape.size() != theirs.shape.size() || ours.dtype != theirs.dtype)
+        fail<Unsupported>("ensemble",
+                          "member '{}' takes {}{}, the first member {}{}: a .keras file would need layers between; hint: -o X.toml", name,
+                          numpy_name(theirs.dtype), to_string(theirs.shape), numpy_name(ours.dtype), to_string(ours.shape));
+    }
+    Json member = renumbered(model->config(), static_cast<int64_t>(m));
+    Json config = member.at("config");
+    config.set("name", member_names[m]);
+    const bool sequential = member.at("class_name").as_string() == "Sequential";
+    Json layer = JsonMembers{{"module", sequential ? "keras" : "keras.src.models.functional"},
+                             {"class_name", sequential ? "Sequential" : "Functional"},
+                             {"config", config},
+                             {"registered_name", sequential ? Json() : Json("Functional")}};
+    if (const Json* build = member.find("build_config")) layer.set("build_config", *build);
+    const Json* structure = config.find("input_layers");
+    Json arguments;
+    if (structure != nullptr && structure->is_object()) {
+      std::vector<std::string> keys;
+      for (const auto& [key, value] : structure->members()) keys.push_back(key);
+      std::sort(keys.begin(), keys.end());
+      arguments = Json::object();
+      for (size_t i = 0; i < keys.size() && i < sources.size(); ++i) arguments.set(keys[i], input_reference(sources[i]));
+    } else if (sources.size() == 1) {
+      arguments = input_reference(sources[0]);
+    } else {
+      arguments = Json::list();
+      for (size_t source : sources) arguments.push(input_reference(source));
+    }
+    add_layer(layer, member_names[m], called_on(std::move(arguments)));
+  }
+
+  // Shapes are for readers; Keras goes by the names.
+  static Json result_reference(const std::string& layer, size_t output) { return tensor_reference(layer, output, {-1}, DType::f32); }
+
+  void add_reduction(const std::string& name, MergeLayer layer, size_t output) {
+    const bool weighted = layer == MergeLayer::average && !file_.weights.empty();
+    double total = 0;
+    for (double weight : file_.weights) total += weight;
+    Json parts = Json::list();
+    for (size_t m = 0; m < file_.members.size(); ++m) {
+      if (!weighted) {
+        parts.push(result_reference(member_names[m], output));
+        continue;
+      }
+      const std::string scaled = unique(member_names[m] + "_weighted");
+      Json config = JsonMembers{{"name", scaled}, {"trainable", true}, {"scale", file_.weights[m] / total}, {"offset", 0.0}};
+      add_layer(plain_layer("Rescaling", config), scaled, called_on(result_reference(member_names[m], output)));
+      parts.push(result_reference(scaled, 0));
+    }
+    const char* class_name = layer == MergeLayer::minimum                ? "Minimum"
+                             : layer == MergeLayer::maximum              ? "Maximum"
+                             : layer == MergeLayer::average && !weighted ? "Average"
+                                                                         : "Add";
+    add_layer(plain_layer(class_name, JsonMembers{{"name", name}, {"trainable", true}}), name, called_on(std::move(parts)));
+  }
+
+  const EnsembleFile& file_;
+  std::set<std::string> names_;
+  std::vector<std::string> input_names_;
+  Json layers_ = Json::list();
+};
+
+void copy_values(const Scope& from, Scope& to) {
+  for (size_t i = 0; i < to.variables().size(); ++i) to.variables()[i]->value = from.variables().at(i)->value;
+  for (const auto& child : to.children()) {
+    const auto found =
+        std::find_if(from.children().begin(), from.children().end(), [&](const auto& one) { return one->key() == child->key(); });
+    if (found == from.children().end()) fail<InternalError>("keras", "the member has no '{}'", child->key());
+    copy_values(**found, *child);
+  }
+}
+
+}  // namespace
+
+void write_ensemble(const std::string& path, const EnsembleFile& ensemble) {
+  EnsembleConfig config(ensemble);
+  const Model model = from_config(config.make(), written_version);
+  if (!model.problems().empty()) fail<InternalError>("keras", "the ensemble has problems: {}", model.problems()[0]);
+  for (size_t m = 0; m < ensemble.members.size(); ++m)
+    for (const auto& scope : model.variables().children())
+      if (scope->path() == config.member_names[m]) copy_values(ensemble.members[m].model->variables(), *scope);
+  write_model(path, model);
+}
+
+}  // namespace tutti::keras

@@ -1,0 +1,53 @@
+// How the members of an ensemble run: those of one structure merged (side by side), stacked (with an axis of models) or looped, whichever
+// is fastest on the device for these shapes. Any model with models inside is an ensemble in this sense, whoever wrote it.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/device/device.h"
+#include "tutti/keras/lower.h"
+#include "tutti/transform/stack.h"
+
+namespace tutti {
+
+enum class Arrangement { measured, merged, stacked, looped };
+std::string_view name(Arrangement arrangement);
+// "auto" for measured; throws InvalidArgument for other words.
+Arrangement arrangement_of(std::string_view name);
+const std::vector<std::string>& arrangement_names();
+
+// One group of members of one structure, for `tutti explain`.
+struct ArrangedGroup {
+  std::vector<std::string> members;
+  Arrangement chosen = Arrangement::merged;
+  std::string reason;  // why, when nothing was measured
+  struct Time {
+    Arrangement arrangement;
+    double seconds;  // of one run
+  };
+  std::vector<Time> times;  // of `measured_members` members
+  int64_t measured_members = 0;
+  bool remembered = false;  // measured before in this process
+};
+
+struct ArrangeOptions {
+  Arrangement wanted = Arrangement::measured;
+  int threads = 0;
+};
+
+// The members of a lowered model: models inside it that are not ensembles themselves.
+struct MemberRegion {
+  std::string name;
+  Region region;
+};
+std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace);
+
+// The graph with its members arranged; what was done is added to `groups` if given. A model without members alike stays as it is.
+Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, Device& device, const ArrangeOptions& options,
+              std::vector<ArrangedGroup>* groups = nullptr);
+
+}  // namespace tutti

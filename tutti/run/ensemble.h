@@ -1,0 +1,55 @@
+// Several models as one: all see the same inputs, their outputs are reduced on the device. A model like any other, so also a member of
+// another ensemble.
+#pragma once
+
+#include <memory>
+
+#include "tutti/keras/any_model.h"
+#include "tutti/run/reduction.h"
+
+namespace tutti {
+
+struct EnsembleOptions {
+  std::vector<Reduction> reductions = {Reduction{}};  // one output each, in this order
+  std::vector<double> weights = {};                   // one a member for mean and votes; none: all alike
+  bool ignore_nan = false;
+};
+
+class Ensemble : public keras::AnyModel {
+ public:
+  struct Member {
+    std::string name;  // for messages, and before the names of its weights
+    std::shared_ptr<const keras::AnyModel> model;
+  };
+  // Throws InvalidArgument naming the members whose inputs or outputs do not go together.
+  Ensemble(std::vector<Member> members, EnsembleOptions options);
+
+  const std::vector<Member>& members() const { return members_; }
+  const EnsembleOptions& options() const { return options_; }
+  // By member and its input: which of ours it is.
+  const std::vector<std::vector<size_t>>& sources() const { return sources_; }
+
+  static constexpr std::string_view class_name = "Ensemble";  // in traces
+  std::string name() const override { return "ensemble"; }
+  const std::vector<keras::ModelInput>& inputs() const override { return inputs_; }
+  // A reduction's name; with several outputs a member, "NAME.mean".
+  const std::vector<std::string>& output_names() const override { return output_names_; }
+  const std::vector<std::string>& problems() const override { return problems_; }
+  int64_t probe_extent() const override { return probe_extent_; }
+  Graph lower(const keras::LowerOptions& options) const override;
+
+ private:
+  void match_inputs();
+  std::vector<Type> resolve_inputs(const keras::LowerOptions& options) const;
+  // The members' outputs of one name, made alike.
+  std::vector<Value> alike(const std::vector<std::vector<Value>>& outputs, size_t output) const;
+
+  std::vector<Member> members_;
+  EnsembleOptions options_;
+  std::vector<std::vector<size_t>> sources_;
+  std::vector<keras::ModelInput> inputs_;
+  std::vector<std::string> output_names_, problems_;
+  int64_t probe_extent_ = 1;
+};
+
+}  // namespace tutti

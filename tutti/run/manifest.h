@@ -1,0 +1,26 @@
+// Ensemble files: a TOML manifest that names members, how to reduce them, and their weights.
+#pragma once
+
+#include <functional>
+
+#include "tutti/run/ensemble.h"
+
+namespace tutti {
+
+// Called while members are loaded, with how many are and of how many.
+using LoadProgress = std::function<void(int64_t, int64_t)>;
+
+// Files for names that may be files, folders (every model in them, in order of names) or patterns (*, ?). Throws InvalidArgument for a name
+// that stands for nothing.
+std::vector<std::string> find_members(const std::vector<std::string>& names);
+
+// Models from files, weights held once: WeightPool.
+std::vector<Ensemble::Member> load_members(const std::vector<std::string>& paths, const LoadProgress& progress = {});
+
+bool is_manifest(const std::string& path);  // by its name: .toml
+std::shared_ptr<const Ensemble> load_manifest(const std::string& path, const LoadProgress& progress = {});
+
+// What load_manifest() reads; paths of members relative to where the manifest is.
+std::string manifest_text(const std::string& path, const std::vector<std::string>& members, const EnsembleOptions& options);
+
+}  // namespace tutti

@@ -1,0 +1,220 @@
+#include "tutti/run/reduction.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "tutti/base/error.h"
+#include "tutti/graph/compose.h"
+
+namespace tutti {
+
+namespace {
+
+using Kind = Reduction::Kind;
+
+constexpr std::pair<std::string_view, Kind> kinds[] = {
+    {"mean", Kind::mean}, {"median", Kind::median}, {"min", Kind::min},           {"max", Kind::max},   {"sum", Kind::sum},
+    {"std", Kind::std},   {"var", Kind::var},       {"quantile", Kind::quantile}, {"vote", Kind::vote}, {"softvote", Kind::softvote},
+};
+
+std::string_view kind_name(Kind kind) {
+  for (const auto& [name, value] : kinds)
+    if (value == kind) return name;
+  fail<InternalError>("ensemble", "a reduction without a name");
+}
+
+std::optional<double> number_of(std::string_view text) {
+  double value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+double checked_quantile(std::string_view text) {
+  const auto value = number_of(text);
+  if (!value || !(*value >= 0 && *value <= 1)) fail<InvalidArgument>("ensemble", "a quantile is a number from 0 to 1; got '{}'", text);
+  return *value;
+}
+
+Reduction parse_one(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  std::vector<std::string> names;
+  for (const auto& [known, kind] : kinds) {
+    names.emplace_back(known);
+    if (known != name) continue;
+    if ((kind == Kind::quantile) != (colon != std::string_view::npos))
+      fail<InvalidArgument>("ensemble", "a reduction is a name, for quantile also its numbers, as in quantile:0.1,0.9; got '{}'", text);
+    return {kind, kind == Kind::quantile ? checked_quantile(text.substr(colon + 1)) : 0};
+  }
+  fail<InvalidArgument>("ensemble", "no reduction '{}'{}; there are mean, median, min, max, sum, std, var, quantile:Q, vote, softvote",
+                        name, did_you_mean(name, names));
+}
+
+}  // namespace
+
+std::string Reduction::name() const { return kind == Kind::quantile ? fmt::format("quantile_{}", quantile) : std::string(kind_name(kind)); }
+
+std::string Reduction::text() const { return kind == Kind::quantile ? fmt::format("quantile:{}", quantile) : std::string(kind_name(kind)); }
+
+std::vector<Reduction> parse_reductions(std::string_view text) {
+  std::vector<Reduction> out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view part = text.substr(begin, end - begin);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    // A number goes on with the quantiles before it.
+    const bool another = !out.empty() && out.back().kind == Kind::quantile && number_of(part);
+    const Reduction found = another ? Reduction{Kind::quantile, checked_quantile(part)} : parse_one(part);
+    if (std::find(out.begin(), out.end(), found) != out.end())
+      fail<InvalidArgument>("ensemble", "reduction '{}' is given twice", found.text());
+    out.push_back(found);
+    begin = end + 1;
+  }
+  return out;
+}
+
+namespace {
+
+// Members' values side by side, [members, ...], and what the reductions need of them.
+class Reducer {
+ public:
+  explicit Reducer(const ReductionInput& input)
+      : input_(input), all_(stack(input.members, 0)), count_(static_cast<int64_t>(input.members.size())) {}
+
+  Value reduce(const Reduction& reduction) {
+    switch (reduction.kind) {
+      case Kind::min: return extreme(true);
+      case Kind::max: return extreme(false);
+      case Kind::sum: return sum(numbers(), {0});
+      case Kind::vote: return vote();
+      case Kind::softvote: return winner(mean_of_members());
+      default: break;
+    }
+    as_floats();
+    switch (reduction.kind) {
+      case Kind::mean: return mean_of_members();
+      case Kind::var: return variance_of_members();
+      case Kind::std: return sqrt(variance_of_members());
+      case Kind::median: return quantile(0.5);
+      default: return quantile(reduction.quantile);
+    }
+  }
+
+ private:
+  bool ignores() const { return input_.ignore_nan && is_float(all_.dtype()); }
+
+  void as_floats() {
+    if (!is_float(all_.dtype())) all_ = convert(all_, DType::f32);
+  }
+
+  // NaN as nothing, where it is ignored.
+  Value numbers() { return ignores() ? select(is_nan(all_), full_like(all_, 0), all_) : all_; }
+
+  // 1 for numbers, 0 for NaN.
+  Value present() { return select(is_nan(all_), full_like(all_, 0), full_like(all_, 1)); }
+
+  // A weight a member for every value: 1 where there are none, and 0 where a NaN is ignored.
+  Value weights() {
+    const bool given = !input_.weights.empty();
+    std::vector<float> values(static_cast<size_t>(count_), 1);
+    if (given) std::transform(input_.weights.begin(), input_.weights.end(), values.begin(), [](double w) { return static_cast<float>(w); });
+    const Value column = convert(constant<float>(all_.graph(), {count_}, values), all_.dtype());
+    const Value wide = broadcast_in_dim(column, all_.shape(), {0});
+    return ignores() ? select(is_nan(all_), full_like(all_, 0), wide) : wide;
+  }
+
+  Value mean_of_members() {
+    as_floats();
+    if (ignores()) {
+      const Value parts = weights();
+      return sum(numbers() * parts, {0}) / sum(parts, {0});
+    }
+    if (input_.weights.empty()) return mean(all_, {0});
+    const double total = std::accumulate(input_.weights.begin(), input_.weights.end(), 0.0);
+    std::vector<float> parts;
+    for (double weight : input_.weights) parts.push_back(static_cast<float>(weight / total));
+    const Value column = convert(constant<float>(all_.graph(), {count_}, parts), all_.dtype());
+    return sum(all_ * broadcast_in_dim(column, all_.shape(), {0}), {0});
+  }
+
+  // Of all members alike: weights are for means.
+  Value variance_of_members() {
+    if (!ignores()) return variance(all_, {0});
+    const Value members = sum(present(), {0}, true), center = sum(numbers(), {0}, true) / members;
+    const Value squares = select(is_nan(all_), full_like(all_, 0), square(all_ - center));
+    return sum(squares, {0}) / squeeze(members, {0});
+  }
+
+  Value extreme(bool least) {
+    const auto reduce = [&](Value x) { return least ? reduce_min(x, {0}) : reduce_max(x, {0}); };
+    if (!ignores()) return reduce(all_);
+    const Value none = all(is_nan(all_), {0});
+    const double beyond = least ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    const Value found = reduce(select(is_nan(all_), full_like(all_, beyond), all_));
+    return select(none, full_like(found, std::numeric_limits<double>::quiet_NaN()), found);
+  }
+
+  // NumPy's "linear" rule between the two sorted members nearest to q. NaN is sorted to the end.
+  Value quantile(double q) {
+    const Value sorted = sort({all_}, 0)[0];
+    if (!ignores()) {
+      const double place = q * static_cast<double>(count_ - 1);
+      const auto below = static_cast<int64_t>(std::floor(place)), above = std::min(below + 1, count_ - 1);
+      const double part = place - static_cast<double>(below);
+      const Value low = index_axis(sorted, 0, below), high = index_axis(sorted, 0, above), last = index_axis(sorted, 0, count_ - 1);
+      const Value found = part == 0 ? low : part >= 0.5 ? high - (high - low) * (1 - part) : low + (high - low) * part;
+      return select(is_nan(last), last, found);
+    }
+    const Value members = sum(present(), {0}, true);
+    const Value place = (members - 1) * q, below = maximum(floor(place), 0), above = maximum(minimum(below + 1, members - 1), 0);
+    const auto at_place = [&](Value index) { return squeeze(take_along_axis(sorted, convert(index, DType::i32), 0), {0}); };
+    const Value part = squeeze(place - below, {0}), low = at_place(below), high = at_place(above);
+    const Value found = select(compare(part, 0.5, Direction::GE), high - (high - low) * (1 - part), low + (high - low) * part);
+    return select(compare(part, 0, Direction::EQ), low, found);
+  }
+
+  // The class of the last axis; of a single one whether it is more likely than not.
+  static Value winner(Value scores) {
+    if (scores.rank() == 0) fail<InvalidArgument>("ensemble", "a vote needs classes along the last axis; the members give single numbers");
+    if (scores.extent(-1) == 1) return convert(squeeze(compare(scores, 0.5, Direction::GT), {-1}), DType::i32);
+    return argmax(scores, -1);
+  }
+
+  Value vote() {
+    as_floats();
+    const Value votes = winner(all_);  // [members, ...]
+    const int64_t classes = std::max<int64_t>(all_.extent(-1), 2);
+    Value counted = one_hot(votes, classes, DType::f32);
+    if (!input_.weights.empty()) {
+      std::vector<float> values(input_.weights.begin(), input_.weights.end());
+      counted = counted * broadcast_in_dim(constant<float>(all_.graph(), {count_}, values), counted.shape(), {0});
+    }
+    if (ignores()) {
+      const Value broken = broadcast_in_dim(any(is_nan(all_), {-1}), counted.shape(), axes_before_last(counted));
+      counted = select(broken, full_like(counted, 0), counted);
+    }
+    return argmax(sum(counted, {0}), -1);
+  }
+  static Ints axes_before_last(Value x) {
+    Ints out(static_cast<size_t>(x.rank() - 1));
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  }
+
+  const ReductionInput& input_;
+  Value all_;
+  int64_t count_;
+};
+
+}  // namespace
+
+Value reduce_members(const Reduction& reduction, const ReductionInput& input) {
+  if (input.members.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
+  return Reducer(input).reduce(reduction);
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// Many models in one graph: those of one structure are found, and become one part with an axis of models, or a loop over the models.
+#pragma once
+
+#include <span>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+// The nodes [first, end) of a graph, which are one model's; leaves among them do not count.
+struct Region {
+  size_t first = 0, end = 0;
+  bool operator==(const Region&) const = default;
+};
+
+// Which of the regions do the same with other weights and may be done together, because none of them waits for another: two or more in each
+// group, by index, ascending.
+std::vector<std::vector<size_t>> group_alike(const Graph& graph, std::span<const Region> regions);
+
+enum class Together {
+  stacked,  // every value has an axis of models
+  looped,   // a scan, whose slices are the models
+};
+
+struct RegionGroup {
+  std::vector<Region> regions;  // a group of group_alike
+  Together how = Together::stacked;
+};
+
+// The same inputs, outputs and values, the groups' members done together. Groups as group_alike gives them, or some of those.
+Graph stack(const Graph& graph, std::span<const RegionGroup> groups);
+
+// The members of a group alone: a graph that takes what the regions need from outside and gives what is needed of them. To be measured.
+Graph extract(const Graph& graph, std::span<const Region> regions, std::vector<Region>& inside);
+
+}  // namespace tutti
