@@ -158,6 +158,24 @@ class Forecasts(ForecastTest):
         for q in ("0.05", "0.5", "0.8", "1"):
             self.close([float(row[f"quantile_{q}"]) for row in rows], np.quantile(wanted, float(q), axis=0))
 
+    def test_an_ensemble_is_its_members_however_they_are_arranged(self):
+        models = [self.save(dense(6, seed=seed), f"m{seed}.keras") for seed in range(3)]
+        self.save(lstm(lags=6), "m3.keras")
+        table = passengers()[:, None]
+        wanted = np.stack([*(rolled(model, table, 6, 5) for model in models), rolled(keras.models.load_model(self.folder / "m3.keras"), table, 6, 5)])
+        files = [f"m{i}.keras" for i in range(4)]
+        weights = np.array([0.4, 0.3, 0.2, 0.1])
+        self.write(f"members = {json.dumps(files)}\nreduce = [\"median\"]\n", "all.toml")
+        self.write(f"members = {json.dumps(files)}\nreduce = [\"mean\"]\nweights = {weights.tolist()}\n", "weighted.toml")
+        for plan in ("merged", "stacked", "looped", "auto"):
+            with self.subTest(plan):
+                rows = self.forecast("--horizon", 5, "--ensemble-plan", plan, model="all.toml")
+                self.close([float(row["mean"]) for row in rows], wanted.mean(0))
+                self.close([float(row["quantile_0.9"]) for row in rows], np.quantile(wanted, 0.9, axis=0))
+        rows = self.forecast("--horizon", 5, model="weighted.toml")
+        self.close([float(row["mean"]) for row in rows], (wanted * weights[:, None]).sum(0))
+        self.close([float(row["quantile_0.1"]) for row in rows], np.quantile(wanted, 0.1, axis=0))
+
     def test_a_member_that_gives_nan_is_seen_in_every_figure_and_named(self):
         self.save(dense(4, seed=1))
         self.save(dense(4, seed=3), "other.keras")

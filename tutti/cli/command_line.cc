@@ -50,10 +50,6 @@ void Options::option(int64_t& target, const std::string& names, const std::strin
   app_.add_option(names, target, help)->check(CLI::Range(least, most).description(""))->type_name("N");
 }
 
-void Options::options(std::vector<std::string>& target, const std::string& names, const std::string& value, const std::string& help) {
-  app_.add_option(names, target, help)->type_name(value)->expected(1)->take_all()->allow_extra_args(false);
-}
-
 void Options::choice(std::string& target, const std::string& names, const std::vector<std::string>& choices, const std::string& help) {
   std::string all;
   for (const auto& one : choices) all += (all.empty() ? "" : "|") + one;

@@ -7,11 +7,11 @@
 #include "tutti/base/file.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/console.h"
+#include "tutti/cli/model_argument.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/csv.h"
 #include "tutti/data/format.h"
 #include "tutti/run/forecast.h"
-#include "tutti/run/load_model.h"
 #include "tutti/run/plot.h"
 
 namespace tutti::cli {
@@ -19,7 +19,8 @@ namespace tutti::cli {
 namespace {
 
 struct ForecastSettings {
-  std::string model, series, output, plot, target, features, time, id, scale = "standard", quantiles, device{default_device};
+  std::string model, series, output, plot, target, features, time, id, scale = "standard", quantiles, plan = "merged",
+                                                                       device{default_device};
   std::vector<std::string> more_members;
   int64_t lags = 0, horizon = 0, stride = 0, backtest = 0, season = 0, batch = 256, threads = 0;
   bool members = false;
@@ -71,18 +72,17 @@ class ForecastRun {
   void run() {
     check_usage();
     Stopwatch clock;
-    std::vector<std::shared_ptr<const keras::AnyModel>> members = members_of(load_model(settings_.model));
-    for (const auto& path : settings_.more_members)
-      for (auto& member : members_of(load_model(path))) members.push_back(std::move(member));
+    std::vector<std::shared_ptr<const keras::AnyModel>> models{load_with_progress(console_, settings_.model)};
+    for (const auto& path : settings_.more_members) models.push_back(load_with_progress(console_, path));
     if (format_of_input(settings_.series) != DataFormat::csv)
       fail<InvalidArgument>("input", "'{}' is no .csv; a series is read from a .csv with a header", settings_.series);
     const SeriesTable table =
         read_series(settings_.series, {settings_.target, parts_of(settings_.features, "--features"), settings_.time, settings_.id});
     for (const auto& warning : table.warnings) console_.warning(warning);
-    const ForecastResult result = forecast(members, table, options_);
+    const ForecastResult result = forecast(models, table, options_);
     for (const auto& warning : result.warnings) console_.warning(warning);
     if (result.members.size() == 1 && options_.quantiles.size() > 1 && !settings_.quantiles.empty())
-      console_.warning("[forecast] one model gives no band, so every quantile equals its forecast; hint: --member FILE adds models");
+      console_.warning("[forecast] one model gives no band, so every quantile equals its forecast; hint: an ensemble, or --member FILE");
     seconds_ = clock.seconds();
     write(table, result);
     console_.note(fmt::format("{} of {} steps in {:.3f} s on {}", count_of(static_cast<int64_t>(table.series.size()), "forecast"),
@@ -114,6 +114,7 @@ class ForecastRun {
     options_.device = settings_.device;
     options_.threads = static_cast<int>(settings_.threads);
     options_.batch = settings_.batch;
+    options_.arrangement = arrangement_of(settings_.plan);
   }
 
   // Both or none: they get their names when both are whole.
@@ -264,7 +265,7 @@ class ForecastRun {
     Json out = Json::object(), quantiles = Json::list(), members = Json::list(), all = Json::list(), warnings = Json::list();
     for (double q : options.quantiles) quantiles.push(q);
     for (const auto& member : result.members)
-      members.push(JsonMembers{{"name", member.model->name()}, {"lags", member.lags}, {"steps", member.steps}});
+      members.push(JsonMembers{{"name", member.name}, {"lags", member.lags}, {"steps", member.steps}});
     for (const auto* list : {&table.warnings, &result.warnings})
       for (const auto& warning : *list) warnings.push(warning);
     for (size_t i = 0; i < table.series.size(); ++i) {
@@ -341,6 +342,7 @@ Action forecast(Options& options) {
   options.option(settings->batch, "--batch", "Windows computed together; default 256", 1, 1 << 24);
   options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
+  add_plan_option(options, settings->plan);
   options.footer(
       "Missing rows and values are interpolated, times are put on a regular grid. While a model is rolled forward, a feature has the "
       "values of\n"

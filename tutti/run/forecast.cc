@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/saturate.h"
+#include "tutti/run/ensemble.h"
 #include "tutti/run/predictor.h"
 
 namespace tutti {
@@ -43,17 +44,17 @@ struct SeriesWindow {
 
 class Forecasting {
  public:
-  Forecasting(const std::vector<std::shared_ptr<const keras::AnyModel>>& members, const SeriesTable& table, const ForecastOptions& options)
+  Forecasting(const std::vector<std::shared_ptr<const keras::AnyModel>>& models, const SeriesTable& table, const ForecastOptions& options)
       : table_(table) {
     out_.options = options;
-    if (members.empty()) fail<InvalidArgument>("forecast", "at least one model is needed");
+    if (models.empty()) fail<InvalidArgument>("forecast", "at least one model is needed");
     const auto columns = static_cast<int64_t>(table.columns.features.size()) + 1;
-    for (const auto& model : members) out_.members.push_back(window_model(model, options.lags, columns));
+    for (const auto& model : models) add_members(model, options.lags, columns);
     for (const auto& member : out_.members) {
       out_.options.lags = std::max(out_.options.lags, member.lags);
       rolls_ = rolls_ || member.steps < options.horizon;
     }
-    shape_ = {1, out_.options.lags, columns, options.horizon};
+    shape_ = {1, out_.options.lags, columns, options.horizon, options.quantiles, out_.options.ignore_nan};
     if (options.stride == 0) out_.options.stride = options.horizon;
     if (options.season == 0) out_.options.season = table.axis.season();
     device_ = open_device(options.device);
@@ -69,6 +70,23 @@ class Forecasting {
   }
 
  private:
+  // An ensemble's weights say how its members share what they would weigh together.
+  void add_members(const std::shared_ptr<const keras::AnyModel>& model, int64_t lags, int64_t columns) {
+    const auto* ensemble = dynamic_cast<const Ensemble*>(model.get());
+    if (ensemble == nullptr) {
+      out_.members.push_back(window_model(model->name(), model, lags, columns));
+      return;
+    }
+    const auto& weights = ensemble->options().weights;
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    out_.options.ignore_nan = out_.options.ignore_nan || ensemble->options().ignore_nan;
+    for (size_t i = 0; i < ensemble->members().size(); ++i) {
+      const auto& member = ensemble->members()[i];
+      out_.members.push_back(window_model(member.name, member.model, lags, columns));
+      if (!weights.empty()) out_.members.back().weight = weights[i] / sum * static_cast<double>(weights.size());
+    }
+  }
+
   // Every forecast is held until the end.
   void check_size() const {
     const auto lists = static_cast<int64_t>(out_.members.size() + options_.quantiles.size()) + 1;
@@ -111,7 +129,9 @@ class Forecasting {
     if (predictor_ == nullptr || shape_.batch != batch) {
       shape_.batch = batch;
       CompileSettings settings{options_.threads, {}, nullptr};
-      auto program = device_->compile(forecast_graph(out_.members, shape_, options_.quantiles), settings);
+      std::vector<keras::LayerTrace> trace;
+      Graph graph = forecast_graph(out_.members, shape_, &trace);
+      auto program = device_->compile(arrange(std::move(graph), trace, *device_, {options_.arrangement, options_.threads}), settings);
       if (predictor_ == nullptr) out_.stats = program->stats();
       predictor_ = std::make_unique<Predictor>(device_, std::move(program));
     }
@@ -204,7 +224,7 @@ class Forecasting {
     for (size_t i = 0; i < broken.size(); ++i)
       if (broken[i] > 0)
         out_.warnings.push_back(fmt::format("[forecast] model {} ('{}') predicts {} values that are not finite", i + 1,
-                                            escape(out_.members[i].model->name(), 60), broken[i]));
+                                            escape(out_.members[i].name, 60), broken[i]));
   }
 
   const SeriesTable& table_;
@@ -219,9 +239,9 @@ class Forecasting {
 
 }  // namespace
 
-ForecastResult forecast(const std::vector<std::shared_ptr<const keras::AnyModel>>& members, const SeriesTable& table,
+ForecastResult forecast(const std::vector<std::shared_ptr<const keras::AnyModel>>& models, const SeriesTable& table,
                         const ForecastOptions& options) {
-  return Forecasting(members, table, options).run();
+  return Forecasting(models, table, options).run();
 }
 
 }  // namespace tutti

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tutti/data/series.h"
-#include "tutti/device/device.h"
+#include "tutti/run/arrange.h"
 #include "tutti/run/forecast_graph.h"
 #include "tutti/run/forecast_scores.h"
 
@@ -22,7 +22,9 @@ struct ForecastOptions {
   std::vector<double> quantiles = {0.1, 0.5, 0.9};  // ascending
   std::string device = std::string(default_device);
   int threads = 0;
-  int64_t batch = 256;  // windows computed together, at most
+  int64_t batch = 256;                            // windows computed together, at most
+  Arrangement arrangement = Arrangement::merged;  // of members alike; a forecast runs once, so that measuring does not pay
+  bool ignore_nan = false;                        // among the members; else a NaN is the result
 };
 
 // From one origin: what a forecaster would have said who knew the values before it. Every list has one value a step.
@@ -47,9 +49,10 @@ struct ForecastResult {
   std::vector<std::string> warnings;
 };
 
+// An ensemble stands for its members, with their weights in the mean; its own reductions are left aside.
 // A feature's future values are those the table has; after the last one it is held. A back-test knows as many of them as the forecast does.
 // Values that were made up are not scored. Throws InvalidArgument when a series is too short.
-ForecastResult forecast(const std::vector<std::shared_ptr<const keras::AnyModel>>& members, const SeriesTable& table,
+ForecastResult forecast(const std::vector<std::shared_ptr<const keras::AnyModel>>& models, const SeriesTable& table,
                         const ForecastOptions& options);
 
 }  // namespace tutti

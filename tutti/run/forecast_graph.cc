@@ -1,10 +1,10 @@
 #include "tutti/run/forecast_graph.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
+#include "tutti/run/ensemble.h"
 #include "tutti/transform/append.h"
 #include "tutti/transform/rebuild.h"
 
@@ -58,7 +58,7 @@ Value roll_forward(Value window, Value future, const WindowModel& member, const 
   if (!lowered.parameters(Graph::Role::state).empty())
     fail<Unsupported>("forecast",
                       "model '{}' keeps state from one run to the next, so it cannot be rolled forward; it predicts {} of {} steps",
-                      escape(member.model->name(), 60), member.steps, horizon);
+                      escape(member.name, 60), member.steps, horizon);
   const int64_t batch = window.extent(0), lags = window.extent(1), steps = member.steps, strides = (horizon + steps - 1) / steps;
   OpenGraph open = weights_as_inputs(window.graph(), lowered, prefix);
   std::vector<Value> slices, weights;
@@ -84,21 +84,10 @@ Value roll_forward(Value window, Value future, const WindowModel& member, const 
   return reshape(swapaxes(stacked, 0, 1), {batch, strides * steps});
 }
 
-// Across axis 0 of the sorted members, by NumPy's linear rule. NaN is sorted last.
-Value member_quantile(Value sorted, double q) {
-  const int64_t last = sorted.extent(0) - 1;
-  const double place = q * static_cast<double>(last), part = place - std::floor(place);
-  const auto below = static_cast<int64_t>(std::floor(place));
-  Value low = index_axis(sorted, 0, below), end = index_axis(sorted, 0, last);
-  if (part == 0) return select(is_nan(end), end, low);
-  Value high = index_axis(sorted, 0, below + 1), step = high - low;
-  return select(is_nan(end), end, part < 0.5 ? low + step * part : high - step * (1 - part));
-}
-
 }  // namespace
 
-WindowModel window_model(std::shared_ptr<const keras::AnyModel> model, int64_t lags, int64_t columns) {
-  const std::string name = escape(model->name(), 60);
+WindowModel window_model(std::string member, std::shared_ptr<const keras::AnyModel> model, int64_t lags, int64_t columns) {
+  const std::string name = escape(member, 60);
   if (!model->problems().empty()) model->lower({});  // throws, and lists them
   if (model->inputs().size() != 1 || model->output_names().size() != 1)
     fail<InvalidArgument>("forecast", "model '{}' has {} inputs and {} outputs; a forecast needs one window in and one prediction out",
@@ -110,7 +99,7 @@ WindowModel window_model(std::shared_ptr<const keras::AnyModel> model, int64_t l
     fail<InvalidArgument>("forecast",
                           "model '{}' takes {} {}; a window is [batch, lags, columns] or flat [batch, lags * columns] of floats", name,
                           numpy_name(input.dtype), shape);
-  WindowModel out{std::move(model), lags, columns, 1, rank == 2};
+  WindowModel out{std::move(member), std::move(model), 1, lags, columns, 1, rank == 2};
   if (rank == 3 && input.shape[2] >= 0 && input.shape[2] != columns)
     fail<InvalidArgument>("forecast", "model '{}' takes {}, so {} columns; target and features are {}; hint: --features", name, shape,
                           input.shape[2], columns);
@@ -138,29 +127,31 @@ WindowModel window_model(std::shared_ptr<const keras::AnyModel> model, int64_t l
   return out;
 }
 
-std::vector<std::shared_ptr<const keras::AnyModel>> members_of(std::shared_ptr<const keras::AnyModel> model) { return {std::move(model)}; }
-
-Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShape& shape, const std::vector<double>& quantiles) {
+Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShape& shape, std::vector<keras::LayerTrace>* trace) {
   Graph graph;
   Value window = graph.input("windows", {DType::f32, {shape.batch, shape.lags, shape.columns}}), future;
   const bool rolls = std::any_of(members.begin(), members.end(), [&](const WindowModel& m) { return m.steps < shape.horizon; });
   if (rolls && shape.columns > 1) future = graph.input("future", {DType::f32, {shape.batch, shape.horizon, shape.columns - 1}});
-  std::vector<Value> forecasts;
+  if (trace != nullptr) trace->push_back({"forecast", std::string(Ensemble::class_name), 0, {}, 0, 0, nullptr});
+  ReductionInput forecasts{{}, {}, shape.ignore_nan};
   for (size_t i = 0; i < members.size(); ++i) {
     const WindowModel& member = members[i];
     const Graph lowered = member.model->lower({shape.batch, {member.input_shape(shape.batch)}, nullptr});
     const std::string prefix = members.size() > 1 ? fmt::format("member{}/", i) : "";
+    const size_t first = graph.nodes().size();
     Value forecast = member.steps < shape.horizon ? roll_forward(window, future, member, lowered, shape.horizon, prefix)
                                                   : prediction(append(graph, lowered, {window_input(window, member)}, prefix)[0], member);
-    forecasts.push_back(slice_axis(forecast, 1, 0, shape.horizon));
+    forecasts.members.push_back(slice_axis(forecast, 1, 0, shape.horizon));
+    forecasts.weights.push_back(member.weight);
+    if (trace != nullptr) trace->push_back({member.name, "Model", 1, {}, first, graph.nodes().size(), nullptr});
   }
-  Value all = stack(forecasts, 0);  // [member, batch, horizon]
-  graph.output("members", all);
-  graph.output("mean", mean(all, {0}));
-  Value sorted = sort({all}, 0)[0];
+  if (std::all_of(members.begin(), members.end(), [](const WindowModel& m) { return m.weight == 1; })) forecasts.weights.clear();
+  graph.output("members", stack(forecasts.members, 0));
+  graph.output("mean", reduce_members({Reduce::mean}, forecasts));
   std::vector<Value> found;
-  for (double q : quantiles) found.push_back(member_quantile(sorted, q));
+  for (double q : shape.quantiles) found.push_back(reduce_members({Reduce::quantile, q}, forecasts));
   if (!found.empty()) graph.output("quantiles", stack(found, 0));
+  if (trace != nullptr) trace->front().end_node = graph.nodes().size();
   return graph;
 }
 

@@ -13,7 +13,9 @@ namespace tutti {
 // A model that reads a window, [batch, lags, columns] or flat [batch, lags * columns], and predicts the target's next steps, [batch, steps]
 // ([batch] and [batch, steps, 1] as well).
 struct WindowModel {
+  std::string name;  // for messages
   std::shared_ptr<const keras::AnyModel> model;
+  double weight = 1;  // in the mean
   int64_t lags = 0, columns = 1;
   int64_t steps = 1;  // that it predicts at once
   bool flat = false;
@@ -21,18 +23,17 @@ struct WindowModel {
 };
 
 // `lags` 0: as many as the model says itself. Throws InvalidArgument when the model is none of the kind.
-WindowModel window_model(std::shared_ptr<const keras::AnyModel> model, int64_t lags, int64_t columns);
-
-// The models whose forecasts are averaged and make the band.
-std::vector<std::shared_ptr<const keras::AnyModel>> members_of(std::shared_ptr<const keras::AnyModel> model);
+WindowModel window_model(std::string name, std::shared_ptr<const keras::AnyModel> model, int64_t lags, int64_t columns);
 
 struct ForecastShape {
   int64_t batch = 1, lags = 1, columns = 1, horizon = 1;
+  std::vector<double> quantiles = {};
+  bool ignore_nan = false;  // among the members; else a NaN is the result
 };
 
 // Inputs: windows f32 [batch, lags, columns], the target being column 0; where there are features and a member rolls, their future, f32
-// [batch, horizon, columns - 1]. Outputs, f32: members [member, batch, horizon], mean [batch, horizon], quantiles [quantile, batch,
-// horizon] (NumPy's linear rule; a NaN among the members is the result). A member with fewer lags reads the last ones.
-Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShape& shape, const std::vector<double>& quantiles);
+// [batch, horizon, columns - 1]. Outputs, f32: members [member, batch, horizon], mean [batch, horizon], and if there are any quantiles
+// [quantile, batch, horizon]. A member with fewer lags reads the last ones. `trace` tells arrange() where the members are.
+Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShape& shape, std::vector<keras::LayerTrace>* trace = nullptr);
 
 }  // namespace tutti
