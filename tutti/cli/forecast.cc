@@ -19,7 +19,7 @@ namespace tutti::cli {
 namespace {
 
 struct ForecastSettings {
-  std::string model, series, output, plot, target, features, time, id, scale = "standard", quantiles, plan = "merged",
+  std::string model, series, output, plot, target, features, time, id, scale = "standard", quantiles, plan = "stacked",
                                                                        device{default_device};
   std::vector<std::string> more_members;
   int64_t lags = 0, horizon = 0, stride = 0, backtest = 0, season = 0, batch = 256, threads = 0;

@@ -22,9 +22,9 @@ struct ForecastOptions {
   std::vector<double> quantiles = {0.1, 0.5, 0.9};  // ascending
   std::string device = std::string(default_device);
   int threads = 0;
-  int64_t batch = 256;                            // windows computed together, at most
-  Arrangement arrangement = Arrangement::merged;  // of members alike; a forecast runs once, so that measuring does not pay
-  bool ignore_nan = false;                        // among the members; else a NaN is the result
+  int64_t batch = 256;                             // windows computed together, at most
+  Arrangement arrangement = Arrangement::stacked;  // of members alike; measuring does not pay for one run
+  bool ignore_nan = false;                         // among the members; else a NaN is the result
 };
 
 // From one origin: what a forecaster would have said who knew the values before it. Every list has one value a step.
