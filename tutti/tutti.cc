@@ -1,10 +1,20 @@
 #include "tutti/tutti.h"
 
+#include <fmt/format.h>
+
 #include "tutti/run/load_model.h"
 
 namespace tutti {
 
 Model load(const std::string& path) { return Model(load_model(path)); }
+
+Model ensemble(const std::vector<Model>& members, const EnsembleOptions& options) {
+  std::vector<Ensemble::Member> own;
+  for (const Model& member : members) own.push_back({fmt::format("{}_{}", member.shared()->name(), own.size()), member.shared()});
+  return Model(std::make_shared<const Ensemble>(std::move(own), options));
+}
+
+Model ensemble(const std::vector<Model>& members, Reduce reduce) { return ensemble(members, EnsembleOptions{{Reduction{reduce}}}); }
 
 CompiledModel compile(const Model& model, const CompileOptions& options) { return {model, options}; }
 

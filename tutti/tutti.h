@@ -1,8 +1,10 @@
-// Tutti's public surface: Keras models, loaded and run.
+// Tutti's public surface: Keras models, loaded and run, alone or several as one.
 //
 //   auto model = tutti::load("my_model.h5");
 //   auto predict = tutti::compile(model, {.batch = 1});
 //   predict(input, output);                              // spans of float; no allocation, no lock
+//
+//   auto all = tutti::ensemble({a, b, c}, tutti::Reduce::mean);  // a model like any other
 //
 // Errors are exceptions derived from tutti::Error, each one line that says where, which rule, and the values. The library never prints.
 #pragma once
@@ -15,6 +17,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/tensor.h"
 #include "tutti/run/batch_predictor.h"
+#include "tutti/run/ensemble.h"
 #include "tutti/run/explain.h"
 
 namespace tutti {
@@ -37,8 +40,12 @@ class Model {
   std::shared_ptr<const keras::AnyModel> model_;
 };
 
-// Opens a .keras or .h5 file.
+// Opens a .keras or .h5 file, or an ensemble's manifest (.toml).
 Model load(const std::string& path);
+
+// Models that see the same inputs, as one: their outputs reduced on the device. Throws InvalidArgument when they do not go together.
+Model ensemble(const std::vector<Model>& members, Reduce reduce = Reduce::mean);
+Model ensemble(const std::vector<Model>& members, const EnsembleOptions& options);
 
 // A program for one batch size, ready to be called again and again from one thread.
 class CompiledModel {

@@ -35,6 +35,40 @@ def keras_call(folder, x, threads):
     return lambda: model(x, training=False), np.asarray
 
 
+def keras_loop(folder, x, threads):
+    """Every member's own predict, then the mean: how it is usually done."""
+    keras_model(folder, threads)
+    import keras
+
+    members = [keras.saving.load_model(file, compile=False) for file in sorted((folder / "members").glob("*.keras"))]
+    return lambda: np.mean([member.predict(x, batch_size=len(x), verbose=0) for member in members], axis=0), np.asarray
+
+
+def jax_vmap(folder, x, threads):
+    """Members of one structure with their weights stacked, all in one jitted function."""
+    os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    import jax
+    import jax.numpy as jnp
+    import keras
+
+    groups = {}
+    for file in sorted((folder / "members").glob("*.keras")):
+        member = keras.saving.load_model(file, compile=False)
+        groups.setdefault(str([(type(layer).__name__, *(w.shape for w in layer.weights)) for layer in member.layers]), []).append(member)
+    stacked = [[jnp.stack([jnp.asarray(w.value) for w in same]) for same in zip(*(m.trainable_variables for m in group))] for group in groups.values()]
+
+    def mean(weights, sample):
+        results = []
+        for own, group in zip(weights, groups.values()):
+            model = group[0]
+            rest = [jnp.asarray(v.value) for v in model.non_trainable_variables]  # seeds
+            results.append(jax.vmap(lambda one, model=model, rest=rest: model.stateless_call(one, rest, sample)[0])(own))
+        return jnp.mean(jnp.concatenate(results), axis=0)
+
+    function, sample = jax.jit(mean), jnp.asarray(x)
+    return lambda: function(stacked, sample).block_until_ready(), np.asarray
+
+
 def tf_function(folder, x, threads, jit_compile=False):
     model = keras_model(folder, threads)
     import tensorflow as tf
@@ -83,6 +117,8 @@ def litert(folder, x, threads):
 
 ENGINES = {
     "keras.predict": keras_predict,
+    "keras.predict loop": keras_loop,
+    "JAX vmap": jax_vmap,
     "keras call": keras_call,
     "tf.function": tf_function,
     "tf.function XLA": tf_xla,

@@ -11,7 +11,7 @@ os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA
 
 APPLICATIONS = (
     "MobileNetV2", "ResNet50", "ConvNeXtTiny", "DenseNet121", "EfficientNetB0", "EfficientNetV2B0", "InceptionV3", "MobileNetV3Small", "NASNetMobile",
-    "ResNet50V2", "VGG16", "Xception",
+    "ResNet50V2", "MobileNet", "Xception",
 )  # fmt: skip
 
 

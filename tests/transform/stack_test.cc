@@ -137,27 +137,5 @@ TEST(stack, weights_that_lie_side_by_side_are_not_copied) {
   EXPECT_EQ(floats(swapped), (std::vector<float>{4, 5, 6, 1, 2, 3}));
 }
 
-TEST(stack, an_extracted_group_computes_what_it_did) {
-  std::vector<Graph> members;
-  members.push_back(RandomNet(7).make(8));
-  members.push_back(with_other_weights(members[0], 1));
-  const Members all = side_by_side(members);
-  std::vector<Region> inside;
-  const Graph alone = extract(all.graph, all.regions, inside);
-  verify(alone);
-  EXPECT_EQ(group_alike(alone, inside).size(), 1u);
-  const auto inputs = make_inputs(all.graph, false);
-  std::vector<Tensor> in_its_order;  // x and y are the first values, and named so
-  for (const Node* node : alone.parameters(Graph::Role::input))
-    in_its_order.push_back(inputs[node->attributes.text("name") == "value_0" ? 0 : 1]);
-  const auto expected = Runner(all.graph, "reference")(inputs), got = Runner(alone, "reference")(in_its_order);
-  ASSERT_FALSE(got.empty());
-  for (size_t i = 0; i < got.size(); ++i) {
-    size_t same = 0;
-    while (alone.outputs()[i].name != "value_" + std::to_string(all.graph.outputs()[same].value)) ++same;
-    EXPECT_EQ(floats(got[i]), floats(expected[same]));
-  }
-}
-
 }  // namespace
 }  // namespace tutti

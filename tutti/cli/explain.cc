@@ -53,11 +53,7 @@ Json plan_json(const std::vector<ArrangedGroup>& groups) {
     Json members = Json::list(), times = Json::object();
     for (const auto& member : group.members) members.push(member);
     for (const auto& time : group.times) times.set(std::string(name(time.arrangement)), time.seconds * 1e6);
-    list.push(JsonMembers{{"members", members},
-                          {"chosen", name(group.chosen)},
-                          {"us", times},
-                          {"measured_members", group.measured_members},
-                          {"reason", group.reason}});
+    list.push(JsonMembers{{"members", members}, {"chosen", name(group.chosen)}, {"us", times}, {"reason", group.reason}});
   }
   return groups.empty() ? Json::object() : Json(JsonMembers{{"groups", list}});
 }
@@ -276,7 +272,7 @@ std::string plan_text(const std::vector<ArrangedGroup>& groups) {
     std::string times;
     for (const auto& time : group.times)
       times += fmt::format("{}{} {} us", times.empty() ? "" : ", ", name(time.arrangement), three_digits(time.seconds * 1e6));
-    if (!times.empty()) out += fmt::format("; {} of them: {}", group.measured_members, times);
+    if (!times.empty()) out += fmt::format("; the program with them {}", times);
     if (!group.reason.empty()) out += fmt::format("; {}", group.reason);
   }
   return out.empty() ? out : out + "\n";
@@ -309,10 +305,8 @@ bool has_open_extents(const keras::AnyModel& model) {
 
 void run(Console& console, const ExplainSettings& settings) {
   as_usage([&] { open_device(settings.device); });
-  Stopwatch watch;
   const auto loaded = load_with_progress(console, settings.model);
   const keras::AnyModel& model = *loaded;
-  console.note(fmt::format("read '{}' in {:.1f} ms", escape(settings.model), watch.seconds() * 1e3));
   CompileOptions options{.batch = settings.batch,
                          .device = settings.device,
                          .threads = static_cast<int>(settings.threads),

@@ -6,6 +6,7 @@
 #include "tutti/cli/console.h"
 #include "tutti/cli/latency.h"
 #include "tutti/cli/model_argument.h"
+#include "tutti/cli/nan_members.h"
 #include "tutti/cli/results.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format.h"
@@ -53,9 +54,8 @@ class Prediction {
   void run() {
     if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
     as_usage([&] { return open_device(settings_.device); });
-    Stopwatch loading;
     model_ = load_with_progress(console_, settings_.model);
-    console_.note(fmt::format("read '{}' in {:.1f} ms", escape(settings_.model), loading.seconds() * 1e3));
+    nan_members_.emplace(*model_);
     CsvHeader header = settings_.header == "yes" ? CsvHeader::present : settings_.header == "no" ? CsvHeader::absent : CsvHeader::detect;
     if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first
     reader_ = open_samples(settings_.input, input_specs(*model_), header);
@@ -82,6 +82,7 @@ class Prediction {
       int64_t count = inputs[0].shape()[0];
       if (count == 0 && writer != nullptr) break;
       std::vector<Tensor> outputs = predictor_->predict(inputs);
+      nan_members_->take(outputs);
       std::vector<ArraySpec> found = output_specs(*model_, outputs);
       if (writer == nullptr) {
         specs = found;
@@ -94,6 +95,7 @@ class Prediction {
       if (count < batch_) break;
     }
     writer->commit();
+    nan_members_->report(console_);
     double seconds = clock_.seconds();
     console_.note(fmt::format("{} samples in {:.3f} s, in batches of {}, on {}", samples, seconds, batch_, settings_.device));
     if (console_.json) console_.print(summary(specs, samples, seconds));
@@ -151,13 +153,20 @@ class Prediction {
     }
     Latency latency(repeat(prepared));
     if (!settings_.output.empty()) {
-      const std::vector<ArraySpec> specs = output_specs(*model_, prepared[0].outputs());
-      auto writer = open_output(settings_.output, specs);
+      std::vector<ArraySpec> specs;
+      std::unique_ptr<RowWriter> writer;
       for (const PreparedPrediction& batch : prepared) {
-        check_same(specs, output_specs(*model_, batch.outputs()));
-        writer->write(batch.outputs());
+        std::vector<Tensor> outputs = batch.outputs();
+        nan_members_->take(outputs);
+        if (writer == nullptr) {
+          specs = output_specs(*model_, outputs);
+          writer = open_output(settings_.output, specs);
+        }
+        check_same(specs, output_specs(*model_, outputs));
+        writer->write(outputs);
       }
       writer->commit();
+      nan_members_->report(console_);
     }
     print(latency, samples, cold_start);
   }
@@ -199,6 +208,7 @@ class Prediction {
   const PredictSettings& settings_;
   Stopwatch clock_;
   std::shared_ptr<const keras::AnyModel> model_;
+  std::optional<NanMembers> nan_members_;
   std::unique_ptr<SampleReader> reader_;
   std::unique_ptr<BatchPredictor> predictor_;
   int64_t batch_ = 0;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tutti/graph/graph.h"
 
@@ -21,11 +22,18 @@ struct Pointers {
 
 class Sequence;
 
+// Steps that a kernel runs inside of itself: what a loop repeats, or one of several branches.
+struct KernelBody {
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Sequence> steps;
+  int64_t runs;  // in one run of the kernel
+};
+
 struct Kernel {
   std::function<void(const Pointers&)> run;
   int64_t workspace = 0;  // bytes
-  // Of a loop: what it repeats; and the same run, the seconds of the body's steps added as Sequence::run_timed does.
-  std::shared_ptr<const Sequence> body = {};
+  std::vector<KernelBody> bodies = {};
+  // With bodies: the same run, the seconds of their steps added one after another, as Sequence::run_timed does.
   std::function<void(const Pointers&, std::span<double> seconds)> run_timed = {};
 };
 

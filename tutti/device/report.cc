@@ -22,18 +22,19 @@ class Describer {
     for (const Step& step : steps) {
       const size_t place = report_.steps.size();
       report_.steps.push_back(describe(graph, step, depth, runs));
-      if (!step.kernel.body) continue;
-      const Node& scan = node(graph, step.nodes.back());
-      const int64_t length = scan.attributes.integer("length");
-      describe(*scan.body, step.kernel.body->steps(), depth + 1, saturating_multiply(runs, length));
-      // A loop moves what its body does.
-      StepReport& loop = report_.steps[place];
-      loop.weight_bytes = loop.value_bytes = 0;
-      for (size_t i = place + 1; i < report_.steps.size(); ++i) {
-        const StepReport& inner = report_.steps[i];
-        if (inner.depth != depth + 1) continue;
-        loop.weight_bytes = saturating_add(loop.weight_bytes, saturating_multiply(length, inner.weight_bytes));
-        loop.value_bytes = saturating_add(loop.value_bytes, saturating_multiply(length, inner.value_bytes));
+      if (step.kernel.bodies.empty()) continue;
+      // It moves what its bodies do.
+      report_.steps[place].weight_bytes = report_.steps[place].value_bytes = 0;
+      for (const KernelBody& body : step.kernel.bodies) {
+        const size_t first = report_.steps.size();
+        describe(*body.graph, body.steps->steps(), depth + 1, saturating_multiply(runs, body.runs));
+        StepReport& whole = report_.steps[place];
+        for (size_t i = first; i < report_.steps.size(); ++i) {
+          const StepReport& inner = report_.steps[i];
+          if (inner.depth != depth + 1) continue;
+          whole.weight_bytes = saturating_add(whole.weight_bytes, saturating_multiply(body.runs, inner.weight_bytes));
+          whole.value_bytes = saturating_add(whole.value_bytes, saturating_multiply(body.runs, inner.value_bytes));
+        }
       }
     }
   }
@@ -52,8 +53,7 @@ class Describer {
         if (refusal.graph == &graph && refusal.node == index)
           out.refused.push_back({std::string(refusal.candidate), out.ops.back(), refusal.reason});
     }
-    const Node& last = node(graph, step.nodes.back());
-    if (last.body)
+    if (const Node& last = node(graph, step.nodes.back()); last.body && step.nodes.size() == 1)
       out.value_bytes = cost(graph, last).bytes;
     else
       count_bytes(graph, step, out);

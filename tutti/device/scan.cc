@@ -85,7 +85,7 @@ Kernel make_scan(const Node& node, std::vector<Step> body) {
     scan->run(p, [&](std::byte* frame, bool backwards) { sequence.run_timed(frame, seconds, backwards); });
   };
   kernel.workspace = scan->workspace();
-  kernel.body = scan->body();
+  kernel.bodies.push_back({node.body, scan->body(), node.attributes.integer("length")});
   return kernel;
 }
 

@@ -49,9 +49,9 @@ void Sequence::run_timed(std::byte* frame, std::span<double> seconds, bool backw
   for (size_t step = 0; step < steps_.size(); ++step) {
     const Kernel& kernel = steps_[step].kernel;
     const size_t own = place++;
-    if (kernel.body) {
+    if (!kernel.bodies.empty()) {
       kernel.run_timed(pointers(frame, step, backwards), seconds.subspan(place));
-      place += kernel.body->timed_steps();
+      for (const KernelBody& body : kernel.bodies) place += body.steps->timed_steps();
     } else {
       kernel.run(pointers(frame, step, backwards));
     }
@@ -64,7 +64,7 @@ void Sequence::run_timed(std::byte* frame, std::span<double> seconds, bool backw
 size_t Sequence::timed_steps() const {
   size_t count = steps_.size();
   for (const Step& step : steps_)
-    if (step.kernel.body) count += step.kernel.body->timed_steps();
+    for (const KernelBody& body : step.kernel.bodies) count += body.steps->timed_steps();
   return count;
 }
 

@@ -17,8 +17,6 @@ namespace {
 constexpr std::pair<std::string_view, Arrangement> arrangements[] = {
     {"auto", Arrangement::measured}, {"merged", Arrangement::merged}, {"stacked", Arrangement::stacked}, {"looped", Arrangement::looped}};
 
-// More members than this are measured by as many of them: all three ways cost a member what it costs.
-constexpr size_t most_measured = 32;
 // Seconds a member: above, there is nothing to gain but much to compile.
 constexpr double long_enough = 2e-3;
 
@@ -32,9 +30,11 @@ size_t nodes_of(const keras::LayerTrace& layer) { return layer.end_node - layer.
 // A program on made-up data, to be timed.
 class Trial {
  public:
-  Trial(Device& device, const Graph& graph, int threads) : device_(device) {
-    CompileSettings settings{threads};
+  // `cache` keeps what is prepared of the weights for the next trial, and for the program in the end.
+  Trial(Device& device, const Graph& graph, int threads, std::shared_ptr<CompileCache>& cache) : device_(device) {
+    CompileSettings settings{threads, cache};
     program_ = device.compile(graph, settings);
+    cache = settings.cache;
     std::mt19937 random(1);
     for (const Type& type : program_->input_types()) {
       inputs_.push_back(device.allocate(type));
@@ -83,57 +83,100 @@ std::optional<Together> together(Arrangement arrangement) {
 // Decisions of this process by what was measured.
 class Memory {
  public:
-  std::optional<ArrangedGroup> find(const std::string& key) {
+  std::optional<std::vector<ArrangedGroup>> find(const std::string& key) {
     std::lock_guard lock(mutex_);
-    auto found = groups_.find(key);
-    return found == groups_.end() ? std::nullopt : std::optional(found->second);
+    auto found = known_.find(key);
+    return found == known_.end() ? std::nullopt : std::optional(found->second);
   }
-  void store(const std::string& key, ArrangedGroup group) {
+  void store(const std::string& key, std::vector<ArrangedGroup> groups) {
+    constexpr size_t most = 256;
     std::lock_guard lock(mutex_);
-    if (groups_.size() > 4096) groups_.clear();
-    groups_[key] = std::move(group);
+    if (known_.size() > most) known_.clear();
+    known_[key] = std::move(groups);
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::string, ArrangedGroup> groups_;
+  std::map<std::string, std::vector<ArrangedGroup>> known_;
 };
 
-void measure(const Graph& graph, std::vector<Region> regions, Device& device, const ArrangeOptions& options, ArrangedGroup& out) {
-  static Memory memory;
-  const size_t members = regions.size();
-  regions.resize(std::min(members, most_measured));
-  std::vector<Region> inside;
-  const Graph merged = extract(graph, regions, inside);
-  const std::string key = fmt::format("{} {} {}\n{}", device.name(), options.threads, members, print_graph(merged, 0));
-  if (auto known = memory.find(key)) {
-    known->members = std::move(out.members);
-    out = std::move(*known);
-    out.remembered = true;
-    return;
+class Arranger {
+ public:
+  Arranger(const Graph& graph, const std::vector<MemberRegion>& members, Device& device, const ArrangeOptions& options)
+      : graph_(graph), device_(device), options_(options) {
+    std::vector<Region> regions;
+    for (const MemberRegion& member : members) regions.push_back(member.region);
+    for (const auto& alike : group_alike(graph, regions)) {
+      ArrangedGroup& group = groups_.emplace_back();
+      std::vector<Region>& own = regions_.emplace_back();
+      for (size_t i : alike) {
+        group.members.push_back(members[i].name);
+        own.push_back(regions[i]);
+      }
+      members_ += alike.size();
+    }
   }
-  out.measured_members = static_cast<int64_t>(regions.size());
-  std::vector<Trial> trials;
-  trials.emplace_back(device, merged, options.threads);
-  trials[0].run();
-  const double first = trials[0].run();
-  out.times.push_back({Arrangement::merged, first});
-  if (first > long_enough * static_cast<double>(regions.size())) {
-    out.reason =
-        fmt::format("a member takes {:.1f} ms, so how they are arranged matters little", first * 1e3 / static_cast<double>(regions.size()));
-  } else {
-    for (Arrangement other : {Arrangement::stacked, Arrangement::looped}) {
-      const RegionGroup groups[] = {{inside, *together(other)}};
-      trials.emplace_back(device, stack(merged, groups), options.threads);
-      out.times.push_back({other, 0});
+
+  bool empty() const { return groups_.empty(); }
+  std::vector<ArrangedGroup>& groups() { return groups_; }
+
+  void as_asked() {
+    for (ArrangedGroup& group : groups_) {
+      group.chosen = options_.wanted;
+      group.reason = "asked for";
+    }
+  }
+
+  // The whole program in each way, group by group.
+  void measure(std::shared_ptr<CompileCache>& cache) {
+    static Memory memory;
+    const std::string key = fmt::format("{} {}\n{}", device_.name(), options_.threads, print_graph(graph_, 0));
+    if (auto known = memory.find(key)) {
+      for (size_t g = 0; g < groups_.size(); ++g) (*known)[g].members = std::move(groups_[g].members);
+      groups_ = std::move(*known);
+      for (ArrangedGroup& group : groups_) group.remembered = true;
+      return;
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, cache);
+    memory.store(key, groups_);
+  }
+
+  Graph arranged() const {
+    std::vector<RegionGroup> chosen;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (const auto how = together(groups_[g].chosen)) chosen.push_back({regions_[g], *how});
+    return chosen.empty() ? graph_.clone() : stack(graph_, chosen);
+  }
+
+ private:
+  void measure_group(size_t g, std::shared_ptr<CompileCache>& cache) {
+    ArrangedGroup& group = groups_[g];
+    std::vector<Trial> trials;
+    for (Arrangement way : {Arrangement::merged, Arrangement::stacked, Arrangement::looped}) {
+      group.chosen = way;
+      trials.emplace_back(device_, arranged(), options_.threads, cache);
+      group.times.push_back({way, 0});
+      if (way != Arrangement::merged) continue;
+      trials[0].run();
+      const double each = trials[0].run() / static_cast<double>(members_);
+      if (each < long_enough) continue;
+      group.reason = fmt::format("a member takes {:.1f} ms, so how they are arranged matters little", each * 1e3);
+      break;
     }
     const auto seconds = fastest(trials);
-    for (size_t i = 0; i < seconds.size(); ++i) out.times[i].seconds = seconds[i];
+    for (size_t i = 0; i < seconds.size(); ++i) group.times[i].seconds = seconds[i];
+    group.chosen = std::min_element(group.times.begin(), group.times.end(), [](const auto& a, const auto& b) {
+                     return a.seconds < b.seconds;
+                   })->arrangement;
   }
-  out.chosen =
-      std::min_element(out.times.begin(), out.times.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; })->arrangement;
-  memory.store(key, out);
-}
+
+  const Graph& graph_;
+  Device& device_;
+  const ArrangeOptions& options_;
+  std::vector<ArrangedGroup> groups_;
+  std::vector<std::vector<Region>> regions_;  // by group
+  size_t members_ = 0;                        // in groups
+};
 
 }  // namespace
 
@@ -180,29 +223,18 @@ std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace
 }
 
 Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, Device& device, const ArrangeOptions& options,
-              std::vector<ArrangedGroup>* groups) {
+              std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
   const std::vector<MemberRegion> members = members_of(trace);
   if (members.size() < 2) return graph;
-  std::vector<Region> regions;
-  for (const MemberRegion& member : members) regions.push_back(member.region);
-  std::vector<RegionGroup> chosen;
-  for (const auto& alike : group_alike(graph, regions)) {
-    ArrangedGroup group;
-    std::vector<Region> own;
-    for (size_t i : alike) {
-      group.members.push_back(members[i].name);
-      own.push_back(regions[i]);
-    }
-    if (options.wanted == Arrangement::measured) {
-      measure(graph, own, device, options, group);
-    } else {
-      group.chosen = options.wanted;
-      group.reason = "asked for";
-    }
-    if (const auto how = together(group.chosen)) chosen.push_back({std::move(own), *how});
-    if (groups != nullptr) groups->push_back(std::move(group));
-  }
-  return chosen.empty() ? std::move(graph) : stack(graph, chosen);
+  Arranger arranger(graph, members, device, options);
+  if (arranger.empty()) return graph;
+  if (options.wanted == Arrangement::measured)
+    arranger.measure(cache);
+  else
+    arranger.as_asked();
+  Graph out = arranger.arranged();
+  if (groups != nullptr) *groups = std::move(arranger.groups());
+  return out;
 }
 
 }  // namespace tutti

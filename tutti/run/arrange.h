@@ -29,8 +29,7 @@ struct ArrangedGroup {
     Arrangement arrangement;
     double seconds;  // of one run
   };
-  std::vector<Time> times;  // of `measured_members` members
-  int64_t measured_members = 0;
+  std::vector<Time> times;  // the whole program, this group arranged so
   bool remembered = false;  // measured before in this process
 };
 
@@ -46,8 +45,9 @@ struct MemberRegion {
 };
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace);
 
-// The graph with its members arranged; what was done is added to `groups` if given. A model without members alike stays as it is.
+// The graph with its members arranged; `groups`, if given, gets what was done. A model without members alike stays as it is. What is
+// prepared of the weights while measuring stays in `cache`, which may be empty.
 Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, Device& device, const ArrangeOptions& options,
-              std::vector<ArrangedGroup>* groups = nullptr);
+              std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
 
 }  // namespace tutti

@@ -79,6 +79,23 @@ std::vector<size_t> match(const std::vector<ModelInput>& ours, const std::vector
   return sorted == order ? by_shape : std::vector<size_t>{};
 }
 
+// [samples, members]: whether any of a member's outputs for the sample is NaN.
+Value nan_members(Graph& graph, const std::vector<std::vector<Value>>& outputs, int64_t samples) {
+  std::vector<Value> columns;
+  for (const auto& member : outputs) {
+    Value found = full(graph, {DType::boolean, {samples}}, 0);
+    for (Value value : member) {
+      if (value.rank() == 0 || value.extent(0) != samples)
+        fail<Unsupported>("ensemble", "ignoring NaN needs one row a sample; an output is {}", to_string(value.shape()));
+      Ints others(static_cast<size_t>(value.rank() - 1));
+      std::iota(others.begin(), others.end(), 1);
+      found = logical_or(found, any(is_nan(value), others));
+    }
+    columns.push_back(found);
+  }
+  return stack(columns, 1);
+}
+
 }  // namespace
 
 Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : members_(std::move(members)), options_(std::move(options)) {
@@ -108,6 +125,7 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : membe
   for (const std::string& output : first)
     for (const Reduction& reduction : options_.reductions)
       output_names_.push_back(first.size() == 1 ? reduction.name() : output + "." + reduction.name());
+  if (options_.ignore_nan) output_names_.emplace_back("nan_members");
 }
 
 void Ensemble::match_inputs() {
@@ -212,6 +230,7 @@ Graph Ensemble::lower(const keras::LowerOptions& options) const {
     const ReductionInput members{alike(outputs, output), options_.weights, options_.ignore_nan};
     for (const Reduction& reduction : options_.reductions) graph.output(output_names_[next++], reduce_members(reduction, members));
   }
+  if (options_.ignore_nan) graph.output(output_names_[next++], nan_members(graph, outputs, options.batch));
   if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
   return graph;
 }

@@ -12,6 +12,7 @@ namespace tutti {
 struct EnsembleOptions {
   std::vector<Reduction> reductions = {Reduction{}};  // one output each, in this order
   std::vector<double> weights = {};                   // one a member for mean and votes; none: all alike
+  // Reduces over the members that give a number. The last output then says which do not: "nan_members", a truth a sample and member.
   bool ignore_nan = false;
 };
 

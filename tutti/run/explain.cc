@@ -126,7 +126,7 @@ Explanation explain(const keras::AnyModel& model, const CompileOptions& options)
   CompileReport report;
   CompileSettings settings{options.threads, options.cache, &report};
   Explanation out;
-  auto program = device->compile(lower_for(model, options, *device, &out.groups), settings);
+  auto program = device->compile(lower_for(model, options, *device, settings.cache, &out.groups), settings);
   out.device = device->name();
   out.inputs = program->input_types();
   out.stats = program->stats();

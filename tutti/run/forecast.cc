@@ -128,10 +128,12 @@ class Forecasting {
     const auto batch = static_cast<int64_t>(windows.size());
     if (predictor_ == nullptr || shape_.batch != batch) {
       shape_.batch = batch;
-      CompileSettings settings{options_.threads, {}, nullptr};
+      CompileSettings settings{options_.threads, cache_, nullptr};
       std::vector<keras::LayerTrace> trace;
       Graph graph = forecast_graph(out_.members, shape_, &trace);
-      auto program = device_->compile(arrange(std::move(graph), trace, *device_, {options_.arrangement, options_.threads}), settings);
+      graph = arrange(std::move(graph), trace, *device_, {options_.arrangement, options_.threads}, settings.cache);
+      auto program = device_->compile(graph, settings);
+      cache_ = settings.cache;
       if (predictor_ == nullptr) out_.stats = program->stats();
       predictor_ = std::make_unique<Predictor>(device_, std::move(program));
     }
@@ -233,6 +235,7 @@ class Forecasting {
   ForecastShape shape_;
   bool rolls_ = false;
   std::shared_ptr<Device> device_;
+  std::shared_ptr<CompileCache> cache_;
   std::unique_ptr<Predictor> predictor_;
   std::vector<SeriesWindow> windows_;
 };

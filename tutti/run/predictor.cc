@@ -4,16 +4,18 @@
 
 namespace tutti {
 
-Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::vector<ArrangedGroup>* groups) {
+Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::shared_ptr<CompileCache>& cache,
+                std::vector<ArrangedGroup>* groups) {
   std::vector<keras::LayerTrace> trace;
   Graph graph = model.lower({options.batch, options.input_shapes, &trace});
-  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads}, groups);
+  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads}, cache, groups);
 }
 
 Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache};
-  auto program = device->compile(lower_for(model, options, *device), settings);
+  const Graph graph = lower_for(model, options, *device, settings.cache);
+  auto program = device->compile(graph, settings);
   return {std::move(device), std::move(program), std::move(settings.cache)};
 }
 

@@ -22,8 +22,9 @@ struct CompileOptions {
   std::shared_ptr<CompileCache> cache = {};
 };
 
-// The graph that is compiled: lowered, an ensemble's members arranged for the device.
-Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::vector<ArrangedGroup>* groups = nullptr);
+// The graph that is compiled: lowered, an ensemble's members arranged for the device. May fill `cache`.
+Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::shared_ptr<CompileCache>& cache,
+                std::vector<ArrangedGroup>* groups = nullptr);
 
 // One program for fixed shapes. One thread at a time.
 class Predictor {

@@ -10,6 +10,7 @@ std::vector<Pass> inference_passes(Evaluate evaluate, FoldMemo& memo) {
       {"hoist_from_scans", hoist_from_scans},
       {"move_weights_into_scans", move_weights_into_scans},
       {"fold_scales", fold_scales},
+      {"sum_products", sum_products},
       {"fold_padding", fold_padding},
       {"fold_constants", [evaluate = std::move(evaluate), &memo](const Graph& graph) { return fold_constants(graph, evaluate, memo); }},
       {"remove_dead", remove_dead},

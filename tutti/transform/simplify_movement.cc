@@ -186,6 +186,43 @@ Value reverse(Simplifier& to, const Candidate& node) {
 Value slice_of_transpose(Simplifier& to, const Candidate& node) { return below_transpose(to, node, {"start", "limit", "strides"}); }
 Value pad_of_transpose(Simplifier& to, const Candidate& node) { return below_transpose(to, node, {"low", "high", "interior"}); }
 
+// Neighbouring slices of one value, put together again.
+Value concatenate_of_slices(Simplifier& to, const Candidate& node) {
+  const auto axis = static_cast<size_t>(node.attributes.integer("dimension"));
+  struct Part {
+    Value source;
+    Ints start, limit;
+  };
+  std::vector<Value> parts;
+  std::optional<Part> open;  // the last part, as a slice
+  const auto slice_of = [&](Value x) -> std::optional<Part> {
+    const Node& made = made_by(x);
+    if (made.op != Op::slice || made.attributes.ints("strides") != Ints(static_cast<size_t>(x.rank()), 1)) return {};
+    return Part{Value(&x.graph(), made.operands[0]), made.attributes.ints("start"), made.attributes.ints("limit")};
+  };
+  const auto continues = [&](const Part& before, const Part& next) {
+    Ints start = next.start, limit = before.limit;
+    if (before.source.id() != next.source.id() || limit[axis] != start[axis]) return false;
+    start[axis] = before.start[axis];
+    limit[axis] = next.limit[axis];
+    return start == before.start && limit == next.limit;
+  };
+  for (Value operand : node.operands) {
+    const auto part = slice_of(operand);
+    if (part && open && continues(*open, *part)) {
+      open->limit = part->limit;
+      parts.back() = {};  // made below, from what is open
+    } else {
+      if (open && !parts.back()) parts.back() = to.slice(open->source, open->start, open->limit, Ints(open->start.size(), 1));
+      parts.push_back(operand);
+      open = part;
+    }
+  }
+  if (open && !parts.back()) parts.back() = to.slice(open->source, open->start, open->limit, Ints(open->start.size(), 1));
+  if (parts.size() == node.operands.size()) return {};
+  return parts.size() == 1 ? parts[0] : to.make(Op::concatenate, parts, node.attributes);
+}
+
 Value concatenate_of_transposes(Simplifier& to, const Candidate& node) {
   if (!operand_of(node[0], Op::transpose)) return {};
   const Ints permutation = made_by(node[0]).attributes.ints("permutation");
@@ -208,6 +245,7 @@ std::span<const RuleRow> movement_rules() {
       {Op::slice, slice},
       {Op::dynamic_slice, dynamic_slice},
       {Op::concatenate, concatenate},
+      {Op::concatenate, concatenate_of_slices},
       {Op::pad, pad},
       {Op::reverse, reverse},
       {Op::slice, slice_of_transpose},

@@ -369,43 +369,4 @@ std::vector<std::vector<size_t>> group_alike(const Graph& graph, std::span<const
 
 Graph stack(const Graph& graph, std::span<const RegionGroup> groups) { return Stacker(graph, groups).run(); }
 
-Graph extract(const Graph& graph, std::span<const Region> regions, std::vector<Region>& inside) {
-  Graph out;
-  std::vector<Value> values(graph.value_count());
-  std::vector<bool> own(graph.nodes().size());
-  for (const Region& region : regions)
-    for (size_t i : inner_nodes(graph, region)) own[i] = true;
-  const auto leaf = [&](const Node& node) {
-    const Type& type = graph.type(node.results[0]);
-    if (node.op == Op::parameter && is_free_leaf(node)) return out.parameter(role(node), node.attributes.text("name"), type, node.literal);
-    if (node.op == Op::constant) return out.constant(node.literal);
-    return out.iota(type, node.attributes.integer("dimension"));
-  };
-  // Inputs stand before the regions.
-  for (const Region& region : regions)
-    for (size_t i : inner_nodes(graph, region))
-      for (ValueId id : graph.nodes()[i].operands)
-        if (const Node& from = producer_of(graph, id); !own[static_cast<size_t>(graph.producer(id))] && !values[at(id)])
-          values[at(id)] = is_free_leaf(from) ? leaf(from) : out.input(fmt::format("value_{}", id), graph.type(id));
-  for (const Region& region : regions) {
-    const size_t first = out.nodes().size();
-    for (size_t i : inner_nodes(graph, region)) {
-      const Node& node = graph.nodes()[i];
-      std::vector<Value> operands;
-      for (ValueId id : node.operands) operands.push_back(values[at(id)]);
-      const auto results = out.add(node.op, operands, node.attributes, node.body);
-      for (size_t k = 0; k < results.size(); ++k) values[at(node.results[k])] = results[k];
-    }
-    inside.push_back({first, out.nodes().size()});
-  }
-  std::vector<bool> needed(graph.value_count());
-  for (size_t i = 0; i < graph.nodes().size(); ++i)
-    if (!own[i])
-      for (ValueId id : graph.nodes()[i].operands) needed[at(id)] = true;
-  for (const auto& output : graph.outputs()) needed[at(output.value)] = true;
-  for (ValueId id = 0; at(id) < graph.value_count(); ++id)
-    if (needed[at(id)] && own[static_cast<size_t>(graph.producer(id))]) out.output(fmt::format("value_{}", id), values[at(id)]);
-  return out;
-}
-
 }  // namespace tutti

@@ -30,7 +30,4 @@ struct RegionGroup {
 // The same inputs, outputs and values, the groups' members done together. Groups as group_alike gives them, or some of those.
 Graph stack(const Graph& graph, std::span<const RegionGroup> groups);
 
-// The members of a group alone: a graph that takes what the regions need from outside and gives what is needed of them. To be measured.
-Graph extract(const Graph& graph, std::span<const Region> regions, std::vector<Region>& inside);
-
 }  // namespace tutti

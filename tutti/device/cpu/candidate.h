@@ -19,6 +19,11 @@ struct Work {
   int64_t bytes = 0;     // read and written
 };
 
+// The time of one core, roughly: what kernels reach where caches feed them.
+double nanoseconds(const Work& work);
+Work work_of(const Graph& graph);
+Work work_of(const Graph& graph, const Node& node);
+
 struct SelectOptions {
   int threads = 1;
   std::vector<Refusal>* refusals = nullptr;  // where to put the reasons why candidates did not take a node, if anyone wants them

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tutti/device/cpu/branches.h"
 #include "tutti/device/cpu/candidate.h"
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/loops/candidates.h"
@@ -65,7 +66,12 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
   return kept;
 }
 
-// The time of one core, roughly: what kernels reach where caches feed them.
+// Of a program, to wake a second thread; then of a kernel, to use it, which takes less than a microsecond once it is awake, and keeps what
+// each thread has made in its own cache; and for each further one.
+constexpr double worth_a_team = 20'000, worth_a_second = 2'500, worth_a_thread = 5'000;
+
+}  // namespace
+
 double nanoseconds(const Work& work) {
   constexpr double flops = 60, elements = 8, bytes = 50;  // in one of them
   return std::max(static_cast<double>(work.flops) / flops + static_cast<double>(work.elements) / elements,
@@ -77,11 +83,10 @@ Work work_of(const Graph& graph) {
   return {.flops = all.flops, .bytes = all.bytes};
 }
 
-// Of a program, to wake a second thread; then of a kernel, to use it, which takes less than a microsecond once it is awake, and keeps what
-// each thread has made in its own cache; and for each further one.
-constexpr double worth_a_team = 20'000, worth_a_second = 2'500, worth_a_thread = 5'000;
-
-}  // namespace
+Work work_of(const Graph& graph, const Node& node) {
+  const Cost own = cost(graph, node);
+  return {.flops = own.flops, .bytes = own.bytes};
+}
 
 std::span<const Candidate> candidates() { return list; }
 
@@ -133,6 +138,10 @@ void Selection::take(const Step& step) {
 std::vector<Step> select_steps(const Graph& graph, const SelectOptions& options) {
   Selection selection(graph, options);
   std::vector<Step> steps;
+  if (auto branches = match_branches(selection)) {
+    selection.take(*branches);
+    steps.push_back(std::move(*branches));
+  }
   for (const Candidate& candidate : candidates())
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       auto index = static_cast<int32_t>(n);

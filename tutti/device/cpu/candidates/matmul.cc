@@ -4,6 +4,7 @@
 
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/device/cpu/gemm/row_dots.h"
 #include "tutti/graph/matrix.h"
 
 namespace tutti::cpu {
@@ -53,6 +54,13 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   Step step = step_with_epilogue("matmul", index, node.operands[0], match);
   step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
                                     .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
+  if (columns == 1) {
+    const PaddedColumn column(weights->as<float>().data(), sides->b_depth.count, sides->b_depth.stride);
+    step.kernel.run = [column, rows, epilogue = BoundEpilogue(match, 1), threads = step.threads](const Pointers& p) {
+      row_dots(rows.count, floats(p.operands[0]), rows.stride, column, epilogue(p), floats(p.results[0]), threads);
+    };
+    return step;
+  }
   const Matrix matrix{weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride};
   const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
   const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];

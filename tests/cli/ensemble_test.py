@@ -1,0 +1,174 @@
+"""tutti ensemble: what it writes, what that predicts here and in Keras, and what it refuses. ensemble_test.py PROGRAM"""
+
+import os
+import pathlib
+import tempfile
+
+os.environ["KERAS_BACKEND"] = "jax"
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import program  # noqa: E402
+
+L = keras.layers
+
+
+class Ensembles(program.ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="tutti_ensemble_")
+        cls.models = pathlib.Path(cls.scratch.name)
+        random = np.random.default_rng(0)
+        cls.x = random.standard_normal((7, 6)).astype("float32")
+        np.save(cls.models / "x.npy", cls.x)
+        makers = [
+            lambda: keras.Sequential([keras.Input((6,)), L.Dense(8, activation="relu"), L.BatchNormalization(), L.Dense(3)]),
+            lambda: keras.Sequential([keras.Input((6,)), L.Dense(8, activation="relu"), L.BatchNormalization(), L.Dense(3)]),
+            functional,
+        ]
+        cls.answers = []
+        for name, make in zip(("a.keras", "b.h5", "c.keras"), makers):
+            model = make()
+            model.set_weights([np.abs(random.standard_normal(w.shape)).astype("float32") for w in model.get_weights()])
+            model.save(cls.models / name)
+            cls.answers.append(np.asarray(model(cls.x, training=False)))
+        cls.members = [cls.models / name for name in ("a.keras", "b.h5", "c.keras")]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def make(self, name, *words, members=None):
+        out = self.folder / name
+        self.succeed("ensemble", *(members or self.members), *words, "-o", out)
+        return out
+
+    def predict(self, model, *words):
+        out = self.folder / "y.npz"
+        self.succeed("predict", model, self.models / "x.npy", "-o", out, *words)
+        with np.load(out) as arrays:
+            return dict(arrays)
+
+    def check(self, got, expected):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+    def test_a_manifest_predicts_what_numpy_makes_of_the_members(self):
+        model = self.make("all.toml", "--reduce", "mean,std", "--reduce", "quantile:0.1,0.9")
+        for plan in ("auto", "merged", "stacked", "looped"):
+            got = self.predict(model, "--ensemble-plan", plan)
+            self.assertEqual(list(got), ["mean", "std", "quantile_0.1", "quantile_0.9"])
+            self.check(got["mean"], np.mean(self.answers, axis=0))
+            self.check(got["std"], np.std(self.answers, axis=0))
+            self.check(got["quantile_0.1"], np.quantile(self.answers, 0.1, axis=0))
+            self.check(got["quantile_0.9"], np.quantile(self.answers, 0.9, axis=0))
+
+    def test_keras_opens_what_is_written_and_predicts_the_same(self):
+        reductions = {"mean": np.mean, "min": np.min, "max": np.max, "sum": np.sum}
+        for name, reduce in reductions.items():
+            file = self.make(f"{name}.keras", "--reduce", name)
+            expected = reduce(self.answers, axis=0)
+            self.check(self.predict(file)[name], expected)
+            self.check(np.asarray(keras.saving.load_model(file)(self.x)), expected)
+        file = self.make("several.keras", "--reduce", "mean,max")
+        mean, largest = keras.saving.load_model(file)(self.x)
+        self.check(mean, np.mean(self.answers, axis=0))
+        self.check(largest, np.max(self.answers, axis=0))
+
+    def test_weights(self):
+        expected = np.average(self.answers, axis=0, weights=[3, 1, 0])
+        for name in ("weighted.keras", "weighted.toml"):
+            self.check(self.predict(self.make(name, "--weights", "3,1,0"))["mean"], expected)
+        self.check(np.asarray(keras.saving.load_model(self.folder / "weighted.keras")(self.x)), expected)
+
+    def test_an_ensemble_is_a_member_of_another(self):
+        for name in ("inner.keras", "inner.toml"):
+            inner = self.make(name, members=self.members[:2])
+            outer = self.make("outer.toml", "--reduce", "max", members=[inner, self.members[2]])
+            self.check(self.predict(outer)["max"], np.maximum(np.mean(self.answers[:2], axis=0), self.answers[2]))
+        outer = self.make("outer.keras", members=[self.folder / "inner.keras", self.members[2]])
+        self.check(np.asarray(keras.saving.load_model(outer)(self.x)), np.mean([np.mean(self.answers[:2], axis=0), self.answers[2]], axis=0))
+
+    def test_a_folder_and_a_pattern_stand_for_their_models(self):
+        folder = self.folder / "many"
+        folder.mkdir(exist_ok=True)
+        for i in range(12):
+            (folder / f"m{i:02}.keras").write_bytes(self.members[0].read_bytes())
+        for words in ([folder], [folder / "m0*.keras", folder / "m1?.keras"]):
+            self.make("many.toml", members=words)
+            self.check(self.predict(self.folder / "many.toml")["mean"], self.answers[0])
+
+    def test_every_verb_takes_it(self):
+        model = self.make("verbs.toml")
+        shown = self.succeed("inspect", model, "--json").json
+        self.assertEqual([member["name"] for member in shown["members"]], ["a", "b", "c"])
+        plan = self.succeed("explain", model, "--ensemble-plan", "stacked", "--json").json["plan"]
+        self.assertEqual(plan["groups"][0]["members"], ["a", "b"])
+        self.assertEqual(plan["groups"][0]["chosen"], "stacked")
+        measured = self.succeed("explain", model, "--json").json["plan"]["groups"][0]
+        self.assertEqual(sorted(measured["us"]), ["looped", "merged", "stacked"])
+        self.assertEqual(measured["chosen"], min(measured["us"], key=measured["us"].get))
+        self.assertIn("an ensemble of 3", self.succeed("inspect", model).out)
+
+    def test_members_inside_a_keras_file_are_found(self):
+        file = self.make("found.keras", members=self.members[:2])
+        plan = self.succeed("explain", file, "--ensemble-plan", "looped", "--json").json["plan"]
+        self.assertEqual(plan["groups"][0]["members"], ["a", "b"])
+        for how in ("merged", "stacked", "looped"):
+            self.check(self.predict(file, "--ensemble-plan", how)["mean"], np.mean(self.answers[:2], axis=0))
+
+    def test_refusals(self):
+        for words, code, text in [
+            ((*self.members, "--reduce", "median", "-o", self.folder / "no.keras"), 1, "hint: -o X.toml"),
+            ((*self.members, "--reduce", "mode", "-o", self.folder / "no.toml"), 2, "no reduction 'mode'"),
+            ((*self.members, "-o", self.folder / "no.json"), 2, ".keras (Keras opens it) or .toml"),
+            ((*self.members,), 2, "-o OUT is needed"),
+            ((self.folder / "absent.keras", "-o", self.folder / "no.toml"), 1, "absent.keras"),
+            ((self.folder / "zz*.keras", "-o", self.folder / "no.toml"), 1, "no file fits"),
+            ((*self.members, "--weights", "1,2", "-o", self.folder / "no.toml"), 1, "weights are one a member; got 2 for 3 members"),
+            ((*self.members, "--weights", "1,x,3", "-o", self.folder / "no.toml"), 2, "weights are numbers"),
+        ]:
+            self.refuse(code, text, "ensemble", *words)
+        self.assertFalse((self.folder / "no.keras").exists() or (self.folder / "no.toml").exists())
+
+    def test_broken_manifests(self):
+        file = self.folder / "broken.toml"
+        for text, message in [
+            ("members = [", "line 1"),
+            ("members = 3", "members is a text or a list of texts; got int"),
+            ("reduce = 'mean'", "has the key members"),
+            ("members = []", "at least one member"),
+            ("members = ['a.keras']\nredcue = 'mean'", "no key 'redcue' (did you mean 'reduce'"),
+            ("members = ['a.keras']\nweights = 'x'", "weights is a list of numbers"),
+            ("members = ['broken.toml']", "do they name each other"),
+            ("members = ['absent.keras']", "absent.keras"),
+        ]:
+            file.write_text(text)
+            self.refuse(1, message, "predict", file, self.models / "x.npy")
+
+    def test_members_that_do_not_go_together(self):
+        other = self.folder / "other.keras"
+        keras.Sequential([keras.Input((5,)), L.Dense(3)]).save(other)
+        self.refuse(1, "members take the same inputs", "ensemble", self.members[0], other, "-o", self.folder / "no.toml")
+        keras.Sequential([keras.Input((6,)), L.Dense(4)]).save(other)
+        self.refuse(1, "members give outputs of one shape", "ensemble", self.members[0], other, "-o", self.folder / "no.toml")
+
+    def test_nan_is_reported_by_member_when_it_is_ignored(self):
+        broken = keras.saving.load_model(self.members[0])
+        broken.set_weights([np.full(w.shape, np.nan, "float32") for w in broken.get_weights()])
+        broken.save(self.folder / "broken.keras")
+        members = [*self.members[1:], self.folder / "broken.keras"]
+        self.assertTrue(np.isnan(self.predict(self.make("nan.toml", members=members))["mean"]).all())
+        model = self.make("ignored.toml", "--ignore-nan", members=members)
+        done = self.run_program("predict", model, self.models / "x.npy", "-o", self.folder / "y.npy")
+        self.assertEqual(done.code, 0)
+        self.assertIn("'broken' in 7", done.err)
+        self.check(np.load(self.folder / "y.npy"), np.mean(self.answers[1:], axis=0))
+
+
+def functional():
+    inputs = keras.Input((6,), name="features")
+    hidden = L.Dense(5, activation="tanh")(inputs)
+    return keras.Model(inputs, L.Dense(3)(L.Concatenate()([hidden, inputs])))
+
+
+if __name__ == "__main__":
+    program.main()

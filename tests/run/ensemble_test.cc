@@ -1,0 +1,180 @@
+#include "tutti/run/ensemble.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/base/error.h"
+#include "tutti/graph/build.h"
+#include "tutti/run/batch_predictor.h"
+#include "tutti/run/manifest.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+// x * factor + shift, of one input.
+class Line : public keras::AnyModel {
+ public:
+  Line(std::vector<float> factors, Ints shape, std::string input = "x")
+      : factors_(std::move(factors)), inputs_{{std::move(input), DType::f32, std::move(shape)}} {}
+  std::string name() const override { return "line"; }
+  const std::vector<keras::ModelInput>& inputs() const override { return inputs_; }
+  const std::vector<std::string>& output_names() const override { return outputs_; }
+  const std::vector<std::string>& problems() const override { return problems_; }
+  int64_t probe_extent() const override { return 1; }
+  Graph lower(const keras::LowerOptions& options) const override {
+    Graph graph;
+    Ints extents = inputs_[0].shape;
+    extents[0] = options.batch;
+    Value x = graph.input(inputs_[0].name, {DType::f32, extents});
+    if (options.trace != nullptr) options.trace->push_back({"line", "Sequential", 0, {}, 0, 0, nullptr});
+    Value y = x * constant<float>(graph, {static_cast<int64_t>(factors_.size())}, factors_);
+    graph.output("y", y);
+    if (options.trace != nullptr) options.trace->back() = {"line", "Sequential", 0, {}, 1, graph.nodes().size(), nullptr};
+    return graph;
+  }
+
+ private:
+  std::vector<float> factors_;
+  std::vector<keras::ModelInput> inputs_;
+  std::vector<std::string> outputs_{"y"}, problems_;
+};
+
+std::vector<Ensemble::Member> lines(const std::vector<std::vector<float>>& factors) {
+  std::vector<Ensemble::Member> out;
+  for (const auto& one : factors)
+    out.push_back({"m" + std::to_string(out.size()), std::make_shared<const Line>(one, Ints{-1, static_cast<int64_t>(one.size())})});
+  return out;
+}
+
+std::vector<std::vector<float>> predict(const Ensemble& ensemble, std::vector<float> x, const std::string& device = "cpu",
+                                        Arrangement arrangement = Arrangement::measured) {
+  auto shared = std::shared_ptr<const keras::AnyModel>(std::shared_ptr<void>(), &ensemble);
+  const int64_t width = ensemble.inputs()[0].shape[1], samples = static_cast<int64_t>(x.size()) / width;
+  BatchPredictor predictor(shared, {.batch = samples, .device = device, .arrangement = arrangement});
+  std::vector<std::vector<float>> out;
+  for (const Tensor& tensor : predictor.predict({Tensor::of<float>({samples, width}, x)})) {
+    const Tensor floats = tensor.converted(DType::f32);
+    out.emplace_back(floats.as<float>().begin(), floats.as<float>().end());
+  }
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(expected[i]))
+      EXPECT_TRUE(std::isnan(got[i])) << i << ": " << got[i];
+    else
+      EXPECT_NEAR(got[i], expected[i], 1e-5) << i;
+  }
+}
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(ensemble, reduces_as_numpy_does_however_members_run) {
+  // Members give x, 2 x, 4 x, 9 x.
+  const Ensemble ensemble(lines({{1}, {2}, {4}, {9}}), {parse_reductions("mean,median,min,max,sum,std,var,quantile:0.1,0.75")});
+  EXPECT_EQ(ensemble.output_names(),
+            (std::vector<std::string>{"mean", "median", "min", "max", "sum", "std", "var", "quantile_0.1", "quantile_0.75"}));
+  for (Arrangement how : {Arrangement::measured, Arrangement::merged, Arrangement::stacked, Arrangement::looped})
+    for (const char* device : {"cpu", "reference"}) {
+      const auto got = predict(ensemble, {1, -1}, device, how);
+      const std::vector<std::vector<float>> expected{
+          {4, -4}, {3, -3}, {1, -9}, {9, -1}, {16, -16}, {3.0822070f, 3.0822070f}, {9.5f, 9.5f}, {1.3f, -7.5f}, {5.25f, -1.75f}};
+      for (size_t i = 0; i < expected.size(); ++i) {
+        SCOPED_TRACE(ensemble.output_names()[i] + " " + std::string(name(how)) + " on " + device);
+        expect_near(got[i], expected[i]);
+      }
+    }
+}
+
+TEST(ensemble, nan_propagates_unless_it_is_ignored) {
+  const auto all = parse_reductions("mean,median,min,max,std,quantile:0.25");
+  const auto members = [] { return lines({{1}, {nan}, {3}, {8}}); };
+  for (const auto& values : predict(Ensemble(members(), {all}), {1})) expect_near(values, {nan});
+  const Ensemble ignoring(members(), {all, {}, true});
+  const auto got = predict(ignoring, {1});
+  const std::vector<float> expected{4, 3, 1, 8, 2.9439203f, 2};
+  for (size_t i = 0; i < expected.size(); ++i) expect_near(got[i], {expected[i]});
+  EXPECT_EQ(ignoring.output_names().back(), "nan_members");
+  EXPECT_EQ(got.back(), (std::vector<float>{0, 1, 0, 0}));
+  for (const auto& values : predict(Ensemble(lines({{nan}, {nan}}), {parse_reductions("mean,min,median,var"), {}, true}), {1}))
+    if (values.size() == 1) expect_near(values, {nan});
+}
+
+TEST(ensemble, weights_are_relative) {
+  for (double scale : {1.0, 10.0}) {
+    const Ensemble ensemble(lines({{1}, {2}, {4}}), {parse_reductions("mean"), {scale * 0.5, scale * 0.25, scale * 0.25}});
+    expect_near(predict(ensemble, {1})[0], {2});
+  }
+  const Ensemble skewed(lines({{1}, {nan}, {4}}), {parse_reductions("mean"), {1, 5, 3}, true});
+  expect_near(predict(skewed, {1})[0], {3.25f});
+}
+
+TEST(ensemble, votes_for_classes) {
+  // Classes of x = 1: members vote 0, 1, 1; the mean is largest for 2.
+  const std::vector<std::vector<float>> factors{{0.5f, 0.1f, 0.4f}, {0.1f, 0.5f, 0.4f}, {0, 0.51f, 0.49f}};
+  const Ensemble ensemble(lines(factors), {parse_reductions("vote,softvote")});
+  const auto got = predict(ensemble, {1, 1, 1});
+  EXPECT_EQ(got[0], std::vector<float>{1});
+  EXPECT_EQ(got[1], std::vector<float>{2});
+  const Ensemble weighted(lines(factors), {parse_reductions("vote"), {3, 1, 1}});
+  EXPECT_EQ(predict(weighted, {1, 1, 1})[0], std::vector<float>{0});
+  const Ensemble binary(lines({{0.6f}, {0.9f}, {0.1f}, {0.2f}}), {parse_reductions("vote,softvote")});
+  EXPECT_EQ(predict(binary, {1})[0], std::vector<float>{0});  // two to two: the first class
+  EXPECT_EQ(predict(binary, {1})[1], std::vector<float>{0});  // 0.45
+}
+
+TEST(ensemble, is_a_member_like_any_other) {
+  auto inner = std::make_shared<const Ensemble>(lines({{1}, {3}}), EnsembleOptions{parse_reductions("max")});
+  std::vector<Ensemble::Member> members = lines({{1}, {2}});
+  members.push_back({"inner", inner});
+  expect_near(predict(Ensemble(std::move(members), {parse_reductions("sum")}), {1})[0], {6});
+}
+
+TEST(ensemble, adapts_axes_of_one_and_names_of_inputs) {
+  std::vector<Ensemble::Member> members;
+  members.push_back({"a", std::make_shared<const Line>(std::vector<float>{1, 2}, Ints{-1, 2}, "x")});
+  members.push_back({"b", std::make_shared<const Line>(std::vector<float>{3, 4}, Ints{-1, 1, 2}, "other")});
+  expect_near(predict(Ensemble(std::move(members), {}), {1, 1})[0], {2, 3});
+}
+
+template <class F>
+std::string message(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(ensemble, says_what_does_not_go_together) {
+  EXPECT_THAT(message([] {
+                Ensemble(lines({{1}, {1, 2}}), {});
+              }),
+              HasSubstr("members take the same inputs; got 'm0' x f32[-1, 1], 'm1' x f32[-1, 2]"));
+  EXPECT_THAT(message([] { Ensemble({}, {}); }), HasSubstr("at least one member"));
+  EXPECT_THAT(message([] {
+                Ensemble(lines({{1}, {2}}), {parse_reductions("mean"), {1}});
+              }),
+              HasSubstr("weights are one a member; got 1 for 2 members"));
+  EXPECT_THAT(message([] {
+                Ensemble(lines({{1}, {2}}), {parse_reductions("max"), {1, 2}});
+              }),
+              HasSubstr("weights are for mean, vote and softvote"));
+  EXPECT_THAT(message([] { Ensemble(lines({{1}, {2}}), {parse_reductions("mean"), {0, 0}}); }), HasSubstr("not all zero"));
+  EXPECT_THAT(message([] { parse_reductions("men"); }), HasSubstr("no reduction 'men' (did you mean 'mean'"));
+  EXPECT_THAT(message([] { parse_reductions("quantile:1.5"); }), HasSubstr("a quantile is a number from 0 to 1; got '1.5'"));
+  EXPECT_THAT(message([] { parse_reductions("quantile"); }), HasSubstr("quantile:0.1,0.9"));
+  EXPECT_THAT(message([] { parse_reductions("mean,mean"); }), HasSubstr("given twice"));
+  EXPECT_THAT(message([] { parse_reductions(""); }), HasSubstr("no reduction ''"));
+}
+
+}  // namespace
+}  // namespace tutti
