@@ -1,5 +1,6 @@
-"""The demo: demo.py PROGRAM FOLDER. Shows a Keras file, predicts with it, and compares with what Keras predicted."""
+"""The demo: demo.py PROGRAM FOLDER. Shows a Keras file, predicts with it, and compares with what Keras predicted; then an ensemble forecasts a year."""
 
+import pathlib
 import subprocess
 import sys
 
@@ -18,6 +19,10 @@ def main():
         print(f"tutti\n{predicted.round(4)}\nkeras\n{expected.round(4)}")
         failed |= not np.allclose(predicted, expected, rtol=1e-4, atol=1e-5)
         print(f"largest difference: {np.abs(predicted - expected).max():.1e}\n")
+    bag = pathlib.Path(__file__).parent / "ensemble"
+    words = ("--target", "passengers", "--horizon", "12", "--backtest", "1", "-o", f"{folder}/forecast.csv", "--plot", f"{folder}/forecast.html")
+    run(program, bag, "forecast", "bag.toml", "passengers.csv", *words)
+    print(f"\nthe plot is in {folder}/forecast.html")
     sys.exit("the predictions differ" if failed else 0)
 
 

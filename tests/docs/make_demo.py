@@ -1,10 +1,12 @@
 """The model of ./x demo and of the README: make_demo.py OUT. Says in which quarter of an image the bright spot is.
 
-Writes spots.keras, spots.h5, images.npy and expected.npy (what Keras predicts for them).
+Writes spots.keras, spots.h5, images.npy and expected.npy (what Keras predicts for them); and for docs/forecast.md passengers.csv with
+year_1.keras ... year_4.keras, which predict the next month.
 """
 
 import os
 import pathlib
+import shutil
 import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -40,6 +42,15 @@ def weights():
     return [filters, gamma, beta, mean, variance, votes.reshape(32, 4), np.zeros(4)]
 
 
+def seasonal(name, share):
+    """Last year's month, plus a share of how much more the last month was than the same month of the year before."""
+    model = keras.Sequential([keras.Input((13, 1), name="months"), layers.Flatten(), layers.Dense(1, use_bias=False, name="next")], name=name)
+    kernel = np.zeros((13, 1), dtype="float32")
+    kernel[[1, 12, 0], 0] = 1, share, -share
+    model.set_weights([kernel])
+    return model
+
+
 def main():
     absl.logging.set_verbosity(absl.logging.ERROR)  # Keras would rather not write .h5
     out = pathlib.Path(sys.argv[1])
@@ -62,6 +73,9 @@ def main():
     model.save(out / "spots.h5")
     np.save(out / "images.npy", pixels)
     np.save(out / "expected.npy", model.predict(pixels, verbose=0))
+    for i, share in enumerate((0.6, 0.8, 1.0, 1.1), 1):
+        seasonal(f"year_{i}", share).save(out / f"year_{i}.keras")
+    shutil.copy(pathlib.Path(__file__).resolve().parents[2] / "examples" / "ensemble" / "passengers.csv", out)
 
 
 if __name__ == "__main__":

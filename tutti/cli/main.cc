@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
       {"devices", "List devices: what is there, and for an absent one why", devices},
       {"ensemble", "Make one model of several: their outputs reduced to mean, median, quantiles, votes, ...", ensemble},
       {"explain", "Show what a model compiles to: passes, kernels, memory, and where the time goes", explain},
+      {"forecast", "Forecast: a model and a series in, the next steps with a band out, scored and drawn", forecast},
       {"inspect", "Show a model: layers, shapes, parameters, cost, and everything in it that is not supported", inspect},
       {"predict", "Predict: a model and its input in, the outputs out", predict},
   };

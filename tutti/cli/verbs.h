@@ -8,6 +8,7 @@ namespace tutti::cli {
 Action devices(Options& options);
 Action ensemble(Options& options);
 Action explain(Options& options);
+Action forecast(Options& options);
 Action inspect(Options& options);
 Action predict(Options& options);
 

@@ -19,24 +19,6 @@ constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 
-// Any decimal number, inf or nan. Python and NumPy take a leading plus, from_chars does not.
-std::optional<double> parse_double(std::string_view text) {
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  const char* end = text.data() + text.size();
-  double value = 0;
-  auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::result_out_of_range && stop == end) {
-    // Too small is zero, too large is an error: the wider type tells them apart.
-    long double wide = 0;
-    if (std::from_chars(text.data(), end, wide).ec != std::errc{}) return {};
-    value = static_cast<double>(wide);
-    if (std::isinf(value)) return {};
-    return value;
-  }
-  if (error != std::errc{} || stop != end) return {};
-  return value;
-}
-
 std::optional<int64_t> parse_int(std::string_view text) {
   const char* end = text.data() + text.size();
   int64_t value = 0;
@@ -60,6 +42,24 @@ std::string undoubled(std::string_view text) {
 
 }  // namespace
 
+// Python and NumPy take a leading plus, from_chars does not.
+std::optional<double> parse_double(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  double value = 0;
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    // Too small is zero, too large is an error: the wider type tells them apart.
+    long double wide = 0;
+    if (std::from_chars(text.data(), end, wide).ec != std::errc{}) return {};
+    value = static_cast<double>(wide);
+    if (std::isinf(value)) return {};
+    return value;
+  }
+  if (error != std::errc{} || stop != end) return {};
+  return value;
+}
+
 CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file, CsvHeader header)
     : source_(std::move(source)), file_(std::move(file)) {
   more();
@@ -70,7 +70,7 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
   columns_ = fields_.size();
   auto is_number = [&](const Field& field) { return parse_double(text(field)).has_value(); };
   if (header == CsvHeader::present || (header == CsvHeader::detect && std::none_of(fields_.begin(), fields_.end(), is_number))) {
-    for (const Field& field : fields_) names_.push_back(field.quoted ? undoubled(text(field)) : std::string(text(field)));
+    for (const Field& field : fields_) names_.push_back(unquoted(field));
   } else {
     pending_ = true;
     first_row_counts_ = header == CsvHeader::detect && columns_ > 1;
@@ -105,6 +105,14 @@ Tensor CsvReader::next(int64_t count, DType dtype) {
   Tensor fewer(dtype, {rows, columns()});
   std::copy_n(out.bytes().begin(), fewer.bytes().size(), fewer.bytes().begin());
   return fewer;
+}
+
+bool CsvReader::next_text(std::vector<std::string>& fields) {
+  if (!pending_ && !next_row()) return false;
+  pending_ = false;
+  fields.clear();
+  for (const Field& field : fields_) fields.push_back(unquoted(field));
+  return true;
 }
 
 bool CsvReader::next_row() {
@@ -178,6 +186,8 @@ bool CsvReader::more() {
 std::string_view CsvReader::text(const Field& field) const {
   return std::string_view(buffer_).substr(field.begin, field.end - field.begin);
 }
+
+std::string CsvReader::unquoted(const Field& field) const { return field.quoted ? undoubled(text(field)) : std::string(text(field)); }
 
 template <class T>
 T CsvReader::number(size_t column) const {

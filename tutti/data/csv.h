@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ class CsvReader {
   // The next rows, at most `count`, as [rows, columns] of `dtype`; fewer at the end of the file, then none. For an integer dtype each
   // field is a whole number within its range.
   Tensor next(int64_t count, DType dtype);
+  // The next row as text, without quotes and outer spaces; false at the end of the file.
+  bool next_text(std::vector<std::string>& fields);
+  int64_t line() const { return line_; }  // on which the row at hand begins
+  // Throws InvalidArgument with the line and the column of the row at hand.
+  [[noreturn]] void refuse(size_t column, std::string_view why) const;
 
  private:
   struct Field {
@@ -40,9 +46,9 @@ class CsvReader {
   Field split_field();
   bool more();  // whether buffer_ has a byte at at_; reads on if need be
   std::string_view text(const Field& field) const;
+  std::string unquoted(const Field& field) const;
   template <class T>
   T number(size_t column) const;
-  [[noreturn]] void refuse(size_t column, std::string_view why) const;
   [[noreturn]] void refuse_line(int64_t line, std::string_view why) const;
 
   std::shared_ptr<const ByteSource> source_;
@@ -69,6 +75,12 @@ class CsvWriter {
   std::vector<ArraySpec> arrays_;
   OutputFile file_;
 };
+
+// Any decimal number, inf or nan; nothing for other text, and for what is beyond float64.
+std::optional<double> parse_double(std::string_view text);
+
+// As a field: in quotes when it holds a comma, a quote or a line's end.
+std::string csv_field(std::string_view text);
 
 // The shortest text that is read back as the same value.
 std::string number_text(const Tensor& tensor, int64_t index);

@@ -26,13 +26,6 @@ void append_number(std::string& out, T value) {
   }
 }
 
-std::string quoted_if_needed(std::string_view name) {
-  if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
-  std::string out = "\"";
-  for (char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + '"';
-}
-
 // "_1_2": where in a row of this shape the element is.
 std::string place_text(const Shape& row, int64_t element) {
   Ints strides = row.strides();
@@ -43,12 +36,19 @@ std::string place_text(const Shape& row, int64_t element) {
 
 }  // namespace
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
+  std::string out = "\"";
+  for (char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
 CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(std::move(path)) {
   std::string line;
   for (const auto& array : arrays_)
     for (int64_t element = 0; element < array.row.elements(); ++element) {
       if (!line.empty()) line += ',';
-      line += quoted_if_needed(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
+      line += csv_field(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
     }
   file_.write(line + "\n");
 }
