@@ -12,7 +12,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
-LAGS, MEMBERS, HELD_OUT = 24, 8, 12
+LAGS, MEMBERS, HELD_OUT, EPOCHS, BATCH = 24, 8, 12, 200, 16
 
 
 def main():
@@ -27,18 +27,21 @@ def main():
         keras.utils.set_random_seed(member)
         chosen = np.random.default_rng(member).integers(0, len(windows), len(windows))
         model = build(member)
-        model.compile(keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, 3000)), "mse")
-        model.fit(windows[chosen], targets[chosen], epochs=400, batch_size=16, verbose=0)
+        steps = EPOCHS * -(-len(windows) // BATCH)
+        model.compile(keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, steps)), "mse")
+        model.fit(windows[chosen], targets[chosen], epochs=EPOCHS, batch_size=BATCH, verbose=0)
         model.compile()
         model.save(out / f"member_{member}.keras")
         print(f"member_{member}: rms {np.sqrt(np.mean((model.predict(windows, verbose=0) - targets) ** 2)):.3f}")
 
 
 def build(member):
+    L, small = keras.layers, keras.regularizers.L2
     months = keras.Input((LAGS,), name="months")
-    linear = keras.layers.Dense(1, name="linear", kernel_regularizer="l2")(months)
-    bent = keras.layers.Dense(16, activation="tanh", name="bent")(months)
-    return keras.Model(months, keras.layers.Add(name="next")([linear, keras.layers.Dense(1, name="rest")(bent)]), name=f"member_{member}")
+    linear = L.Dense(1, kernel_initializer="zeros", kernel_regularizer=small(1e-3), name="linear")(months)
+    bent = L.Dense(8, activation="tanh", kernel_regularizer=small(1e-2), name="bent")(months)
+    rest = L.Dense(1, kernel_initializer="zeros", kernel_regularizer=small(1e-2), name="rest")(bent)
+    return keras.Model(months, L.Add(name="next")([linear, rest]), name=f"member_{member}")
 
 
 if __name__ == "__main__":
