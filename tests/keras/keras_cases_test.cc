@@ -1,4 +1,5 @@
-// Compares Tutti with Keras: one test per case that make_cases.py wrote, file format and device.
+// Compares Tutti with Keras: one test per case that make_cases.py wrote, file format and device; and each case's model stacked with another
+// of other weights, with the two side by side.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,9 @@
 #include "tests/keras/closeness.h"
 #include "tutti/base/json.h"
 #include "tutti/data/npz.h"
+#include "tutti/keras/model.h"
+#include "tutti/transform/append.h"
+#include "tutti/transform/stack.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -114,6 +118,73 @@ class KerasCaseTest : public testing::Test {
   KerasCase case_;
 };
 
+// The same model with floats a little off.
+keras::Model with_other_weights(const std::string& file) {
+  keras::Model model = keras::load(file);
+  for (keras::Variable* variable : model.variables().flatten()) {
+    if (variable->value.empty() || variable->value.dtype() != DType::f32) continue;
+    Tensor other(variable->type);
+    std::transform(variable->value.as<float>().begin(), variable->value.as<float>().end(), other.as<float>().begin(),
+                   [](float x) { return 0.9f * x + 0.01f; });
+    variable->value = std::move(other);
+  }
+  return model;
+}
+
+std::vector<Tensor> run_on_reference(const Graph& graph, const std::vector<Tensor>& inputs) {
+  auto device = open_device("reference");
+  Predictor predictor(device, device->compile(graph));
+  std::vector<Tensor> outputs;
+  std::vector<std::span<const std::byte>> in;
+  std::vector<std::span<std::byte>> out;
+  for (const Tensor& input : inputs) in.push_back(input.bytes());
+  for (const Type& type : predictor.output_types()) out.push_back(outputs.emplace_back(type).bytes());
+  predictor.run(in, out);
+  return outputs;
+}
+
+class StackedCaseTest : public testing::Test {
+ public:
+  explicit StackedCaseTest(fs::path folder) : folder_(std::move(folder)) {}
+
+  void TestBody() override {
+    const std::string file = folder_ / "model.keras";
+    const keras::Model one = keras::load(file), other = with_other_weights(file);
+    if (!one.problems().empty()) return;  // refused by design: that is tested above
+    const NpzReader data(folder_ / "data.npz");
+    std::vector<Tensor> inputs = arrays(data, "in_");
+    keras::LowerOptions options{inputs.at(0).shape()[0]};
+    for (const Tensor& input : inputs) options.input_shapes.push_back(input.shape());
+    Graph both;
+    std::vector<Value> values;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = inputs[i].converted(one.inputs()[i].dtype);
+      values.push_back(both.input(one.inputs()[i].name, inputs[i].type()));
+    }
+    std::vector<Region> regions;
+    for (const keras::Model* model : {&one, &other}) {
+      const size_t first = both.nodes().size();
+      for (Value output : append(both, model->lower(options), values)) both.output("y" + std::to_string(both.outputs().size()), output);
+      regions.push_back({first, both.nodes().size()});
+    }
+    const auto groups = group_alike(both, regions);
+    if (groups.empty()) return;  // nothing is computed
+    const auto expected = run_on_reference(both, inputs);
+    for (Together how : {Together::stacked, Together::looped}) {
+      const RegionGroup chosen[] = {{regions, how}};
+      const Graph together = stack(both, chosen);
+      verify(together);
+      const auto got = run_on_reference(together, inputs);
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(worst_difference(got[i], expected[i], {1e-6, 1e-5}), "")
+            << "output " << i << (how == Together::stacked ? ", stacked" : ", looped");
+    }
+  }
+
+ private:
+  fs::path folder_;
+};
+
 std::vector<fs::path> folders_in(const fs::path& parent) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(parent)) {
@@ -130,6 +201,13 @@ void register_cases(const fs::path& root, const std::string& device) {
       std::vector<std::string> formats;
       for (const char* format : {"keras", "h5"}) {
         if (fs::exists(folder / (std::string("model.") + format))) formats.emplace_back(format);
+      }
+      if (device == "stacked") {
+        if (!fs::exists(folder / "model.keras") || !fs::exists(folder / "data.npz")) continue;
+        const std::string name = family.filename().string() + "/" + folder.filename().string() + "@" + device;
+        testing::RegisterTest("keras_cases", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                              [=]() -> testing::Test* { return new StackedCaseTest(folder); });
+        continue;
       }
       if (formats.empty()) formats.emplace_back("error");
       for (const std::string& format : formats) {
@@ -152,7 +230,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "keras_cases: there is no %s; ./x test makes it\n", root.c_str());
     return 1;
   }
-  for (const char* device : {"reference", "cpu"}) tutti::register_cases(root, device);
+  for (const char* device : {"reference", "cpu", "stacked"}) tutti::register_cases(root, device);
   int result = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() > 0) return result;
   std::fprintf(stderr, "keras_cases: no case matches the filter; ./x test makes them in %s\n", root.c_str());

@@ -171,9 +171,9 @@ std::string score_table(const SeriesTable& table, const ForecastResult& result) 
   out += "</tbody>\n</table></div>\n";
   return out +
          fmt::format(
-             "<p class=\"note\">{} values from {} origins, {} apart, each forecast knowing only what came before it. MASE is in units of "
+             "<p class=\"note\">{} values from {} origin{}, {} apart, each forecast knowing only what came before it. MASE is in units of "
              "the seasonal-naive forecast\u2019s error inside the history{}.</p>\n",
-             result.scores.points, result.options.backtest, result.options.stride,
+             result.scores.points, result.options.backtest, result.options.backtest == 1 ? "" : "s", result.options.stride,
              quantiles.size() > 1 && result.members.size() > 1
                  ? fmt::format("; the band goes from the {:g} to the {:g} quantile of the members", quantiles.front(), quantiles.back())
                  : "");
