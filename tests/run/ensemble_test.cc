@@ -144,6 +144,18 @@ TEST(ensemble, adapts_axes_of_one_and_names_of_inputs) {
   expect_near(predict(Ensemble(std::move(members), {}), {1, 1})[0], {2, 3});
 }
 
+TEST(ensemble, where_nothing_is_computed_nothing_is_measured) {
+  const Ensemble ensemble(lines({{1}, {2}}), {});
+  auto device = open_device("null");
+  std::shared_ptr<CompileCache> cache;
+  std::vector<ArrangedGroup> groups;
+  lower_for(ensemble, {.device = "null"}, *device, cache, &groups);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].chosen, Arrangement::merged);
+  EXPECT_TRUE(groups[0].times.empty());
+  EXPECT_THAT(groups[0].reason, HasSubstr("null does not compute"));
+}
+
 template <class F>
 std::string message(F&& f) {
   try {

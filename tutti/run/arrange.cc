@@ -44,6 +44,8 @@ class Trial {
     for (const Type& type : program_->output_types()) output_pointers_.push_back(outputs_.emplace_back(device.allocate(type)).get());
   }
 
+  bool computes() const { return program_->tells_times(); }
+
   double run() {
     const Stopwatch watch;
     program_->run(input_pointers_, output_pointers_);
@@ -157,6 +159,11 @@ class Arranger {
       trials.emplace_back(device_, arranged(), options_.threads, cache);
       group.times.push_back({way, 0});
       if (way != Arrangement::merged) continue;
+      if (!trials[0].computes()) {
+        group.times.clear();
+        group.reason = fmt::format("{} does not compute, so there is nothing to measure", device_.name());
+        return;
+      }
       trials[0].run();
       const double each = trials[0].run() / static_cast<double>(members_);
       if (each < long_enough) continue;
