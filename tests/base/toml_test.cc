@@ -24,6 +24,12 @@ TEST(toml, says_where_it_is_broken) {
     return "";
   };
   EXPECT_THAT(message("a = 1\nb = ["), testing::HasSubstr("line 2"));
+  EXPECT_THAT(message("a = 1\n[\x01\x1e"
+                      "def"),
+              testing::HasSubstr("[toml]"));
+  EXPECT_THAT(message("\xc3\xa9 = 1"), testing::HasSubstr("line 1"));
+  EXPECT_EQ(parse_toml("a = \"\xc3\xa9 \\\" #\" # \xc3\xa9\nb = '''\xc3\xa9 \"'''").at("b").as_string(), "\xc3\xa9 \"");
+  EXPECT_NE(message("[)efaults]\nepochs = 5"), "");
   EXPECT_THAT(message("a = 1\na = 2"), testing::HasSubstr("line 2"));
   EXPECT_THAT(message("a = \"\xff\""), testing::HasSubstr("line 1"));
   EXPECT_THAT(message(std::string(2000, ' ')), testing::HasSubstr("2000 bytes"));
