@@ -14,6 +14,11 @@ TEST(toml, gives_the_values_that_json_has) {
             Json::parse(R"({"a": 1, "b": [0.5, "x", true], "day": "2020-01-31", "job": [{"name": "n", "optimizer": {"rate": 0.001}}]})"));
 }
 
+TEST(toml, members_stand_in_the_order_of_the_file) {
+  EXPECT_EQ(parse_toml("b = 1\na = { z = 1, y = 2 }\n[t]\nq = 1\np = 2\n").dump(),
+            "{\"b\": 1, \"a\": {\"z\": 1, \"y\": 2}, \"t\": {\"q\": 1, \"p\": 2}}");
+}
+
 TEST(toml, says_where_it_is_broken) {
   const auto message = [](std::string_view text, size_t limit = 1000) -> std::string {
     try {

@@ -15,11 +15,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 # Ops that give exact results, or results rounded once from exact ones.
 INEXACT = {
-    *oracle.UNARY, "power", "atan2", "scatter", "reduce", "reduce_window", "dot_general", "convolution", "scan",
+    *oracle.UNARY, "power", "atan2", "scatter", "reduce", "reduce_window", "select_and_scatter", "dot_general", "convolution", "scan",
 } - {"abs", "negate", "sign", "sqrt", "ceil", "floor", "round_nearest_even", "round_nearest_afz", "is_finite", "not", "popcnt"}  # fmt: skip
 PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-48}
 # Results may be sums that cancel; the operands are about 1.
-CANCELLING = {"scatter", "reduce", "reduce_window", "dot_general", "convolution", "scan", "lgamma"}
+CANCELLING = {"scatter", "reduce", "reduce_window", "select_and_scatter", "dot_general", "convolution", "scan", "lgamma"}
 SUMS = {"dot_general", "convolution", "scan"}
 
 FLOAT_EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, "tiny", "max", "-max", 0.5, -2.5]
@@ -56,7 +56,7 @@ def random(rng, dtype, count, op):
         return np.where(rng.random(count) < 0.5, full, rng.integers(0 if info.min == 0 else -9, 10, count).astype(dtype))
     if op in INSIDE_ONE:
         return rng.uniform(-1, 1, count).astype(dtype)
-    scales = [1.0] if op in SUMS | {"scatter", "reduce", "reduce_window"} else [1.0, 1.0, 10.0, 1e-3]
+    scales = [1.0] if op in SUMS | {"scatter", "reduce", "reduce_window", "select_and_scatter"} else [1.0, 1.0, 10.0, 1e-3]
     return (rng.standard_normal(count) * rng.choice(scales, count)).astype(dtype)
 
 
@@ -86,7 +86,7 @@ def operand(rng, node, position, elementwise):
         special = edges(type_.dtype, base)
         pairs = np.repeat(special, len(special)) if position == len(node.operands) - 2 else np.tile(special, len(special))
         values[: len(pairs)] = pairs[:count]
-    elif op == "sort" or node.attributes.get("kind") in ("max", "min"):
+    elif op == "sort" or (node.attributes.get("kind") in ("max", "min") and position == 0):
         special = edges(type_.dtype, base[:9])
         some = rng.permutation(count)[: len(special)]
         values[some] = special[: len(some)]

@@ -156,6 +156,44 @@ def reduce_window(x, kind, window, strides, base_dilation, window_dilation, low,
     return np.asarray(out).astype(x.dtype)
 
 
+def random_bits(keys, shape):
+    """Philox4x32-10 in Python's integers; its known answer for zeros is 0x6627e8d5, ..."""
+    count, out = int(np.prod(shape, dtype=np.int64)), []
+    for seed, counter, *place in keys.reshape(-1, keys.shape[-1]).tolist():
+        words, begin = [], place[0] if place else 0
+        for block in range(begin // 4, (begin + count + 3) // 4):
+            block %= 1 << 62
+            c, k = [block & 0xFFFFFFFF, block >> 32, counter & 0xFFFFFFFF, counter >> 32], [seed & 0xFFFFFFFF, seed >> 32]
+            for _ in range(10):
+                first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+                c = [(second >> 32) ^ c[1] ^ k[0], second & 0xFFFFFFFF, (first >> 32) ^ c[3] ^ k[1], first & 0xFFFFFFFF]
+                k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+            words += c
+        out.append(np.array(words[begin % 4 :][:count], np.uint32).reshape(shape))
+    return np.array(out, np.uint32).reshape((*keys.shape[:-1], *shape))
+
+
+assert random_bits(np.zeros(2, np.uint64), [4]).tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def select_and_scatter(x, g, kind, window, strides, base_dilation, window_dilation, low, high):
+    """The definition, window by window; places of the dilated operand between its elements do not count."""
+    wide_x, out = wide(x), np.zeros(x.shape)
+    for position in np.ndindex(*g.shape):
+        found = None
+        for tap in np.ndindex(*window):
+            place = [p * s - l + t * d for p, s, l, t, d in zip(position, strides, low, tap, window_dilation)]
+            index = tuple(p // b for p, b in zip(place, base_dilation))
+            if any(p % b or not 0 <= i < n for p, b, i, n in zip(place, base_dilation, index, x.shape)):
+                continue
+            better = found is None or (not np.isnan(wide_x[found]) and (
+                np.isnan(wide_x[index]) or (wide_x[index] > wide_x[found] if kind == "max" else wide_x[index] < wide_x[found])))
+            found = index if better else found
+        if found is not None:
+            out[found] += wide(g)[position]
+    return out.astype(x.dtype)
+
+
 def dot_general(x, y, lhs_batch, rhs_batch, lhs_contracting, rhs_contracting):
     out = lax.dot_general(jnp.asarray(wide(x)), jnp.asarray(wide(y)), ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)))
     return np.asarray(out).astype(x.dtype)
@@ -255,6 +293,8 @@ def evaluate(node, operands):
     x = operands[0] if operands else None
     if op == "sort":
         return sort(operands, **a)
+    if op == "all_reduce":
+        return operands
     if op == "scan":
         return scan(operands, node.body, node.types, **a)
     if op in TYPED_UNARY:
@@ -284,6 +324,8 @@ def evaluate(node, operands):
         "scatter": lambda: scatter(*operands, **a),
         "reduce": lambda: reduce(x, **a),
         "reduce_window": lambda: reduce_window(x, **a),
+        "select_and_scatter": lambda: select_and_scatter(*operands, **a),
+        "random_bits": lambda: random_bits(x, **a),
         "dot_general": lambda: dot_general(*operands, **a),
         "convolution": lambda: convolution(*operands, **a),
     }

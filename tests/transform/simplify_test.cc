@@ -226,6 +226,16 @@ TEST(Simplify, concatenations_pads_and_reversals_of_nothing_go) {
   expect_simpler("%a = reverse(%x) {dimensions = [1]} %b = reverse(%a) {dimensions = [1]} return %b \"y\"", "return %x \"y\"");
 }
 
+TEST(Simplify, sums_of_neighbours_are_put_side_by_side) {
+  const std::string zero = "%0 = constant <-0> : f32[] ", one = "%0 = constant <0> : f32[] ";
+  const std::string front = "%a = pad(%x, %0) {low = [0, 0], high = [2, 0], interior = [0, 0]} ";
+  const std::string behind = "%b = pad(%x, %0) {low = [2, 0], high = [0, 0], interior = [0, 0]} %c = add(%b, %a) return %c \"y\"";
+  expect_simpler(zero + front + behind, "%c = concatenate(%x, %x) {dimension = 0} return %c \"y\"");
+  expect_unchanged(simplify, with_x(one + front + behind));
+  expect_unchanged(simplify, with_x(zero + front +
+                                    "%b = pad(%x, %0) {low = [1, 0], high = [1, 0], interior = [0, 0]} %c = add(%b, %a) return %c \"y\""));
+}
+
 TEST(Simplify, axes_of_extent_one_are_not_reduced) {
   expect_simpler("%a = reduce(%z) {kind = \"max\", dimensions = [0]} return %a \"y\"", "%a = reshape(%z) {shape = [3]} return %a \"y\"");
   // A sum begins with 0, so that of -0 is 0.

@@ -144,13 +144,17 @@ void exit_discarding_outputs(int code) {
   ::_exit(code);
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+std::string place_of_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (fs::is_symlink(path_, ignored)) path_ = fs::weakly_canonical(path_, ignored).string();  // the link stays, its target is replaced
-  auto status = fs::status(path_, ignored);
+  const std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
+  auto status = fs::status(place, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status))
-    fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(path_));
+    fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(place));
+  return place;
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(place_of_output(path)) {
   static std::atomic<unsigned> count = 0;
   temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
   std::scoped_lock lock(unfinished().mutex);
@@ -190,9 +194,9 @@ void OutputFile::read_at(uint64_t offset, std::span<std::byte> out) {
   read_exactly(descriptor_, offset, out, temporary_);
 }
 
-void OutputFile::commit() {
+void OutputFile::commit(bool durable) {
   flush();
-  if (::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  if (durable && ::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
   std::scoped_lock lock(unfinished().mutex);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
   unfinished().paths.erase(temporary_);

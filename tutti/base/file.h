@@ -33,7 +33,7 @@ std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit);
 // with path and errno text.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path);
+  explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -42,7 +42,9 @@ class OutputFile {
   void write_at(uint64_t offset, std::span<const std::byte> bytes);  // to fill in a header once the size is known
   void read_at(uint64_t offset, std::span<std::byte> out);           // what was written
   uint64_t size() const { return size_; }
-  void commit();  // flush, fsync, rename
+  // Flush and rename. Durable: it is there even if the machine stops the moment after, which costs the time of the disk.
+  void commit(bool durable = true);
+
  private:
   void flush();
   void put(uint64_t offset, std::span<const std::byte> bytes);
@@ -51,6 +53,9 @@ class OutputFile {
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_;  // the last bytes of size_, not yet written
 };
+
+// Where an output of this name is written: a link stays, its target is replaced. Throws InvalidArgument for what is not a regular file.
+std::string place_of_output(const std::string& path);
 
 // Ends the process at once, without destructors, from any thread (not from a signal handler): outputs not yet committed are removed, and
 // none is committed or begun after.

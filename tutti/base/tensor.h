@@ -26,6 +26,9 @@ class Tensor {
   Tensor() = default;
   explicit Tensor(Type type);  // uninitialised, aligned to 64 bytes
   Tensor(DType dtype, Shape shape) : Tensor(Type{dtype, std::move(shape)}) {}
+  // Bytes of another owner, as many as the type has, which lives as long as they are held. Aligned to 64 bytes where more is done with
+  // them than copying.
+  Tensor(Type type, std::shared_ptr<std::byte> bytes) : type_(std::move(type)), data_(std::move(bytes)) {}
 
   template <class T>
   static Tensor of(Shape shape, std::span<const T> values);

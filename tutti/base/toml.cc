@@ -23,7 +23,10 @@ namespace tutti {
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace tutti {
 
@@ -32,7 +35,11 @@ namespace {
 Json json_of_toml(const toml::node& node) {
   if (const auto* table = node.as_table()) {
     Json out = Json::object();
-    for (const auto& [key, value] : *table) out.set(std::string(key.str()), json_of_toml(value));
+    std::vector<std::pair<const toml::key*, const toml::node*>> entries;
+    for (const auto& [key, value] : *table) entries.emplace_back(&key, &value);
+    const auto place = [](const auto& entry) { return std::pair(entry.first->source().begin.line, entry.first->source().begin.column); };
+    std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    for (const auto& [key, value] : entries) out.set(std::string(key->str()), json_of_toml(*value));
     return out;
   }
   if (const auto* list = node.as_array()) {

@@ -38,4 +38,11 @@ void utf8_append(std::string& text, char32_t code) {
   put(0x80 | (code & 0x3f));
 }
 
+std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return out;
+}
+
 }  // namespace tutti

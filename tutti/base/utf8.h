@@ -12,4 +12,7 @@ size_t utf8_length(std::string_view text, size_t at);
 char32_t utf8_decode(std::string_view sequence);  // of exactly one valid sequence
 void utf8_append(std::string& text, char32_t code);
 
+// Of the letters A to Z; everything else stays.
+std::string in_lower_case(std::string_view text);
+
 }  // namespace tutti

@@ -88,6 +88,16 @@ std::vector<Batched> leaf(const BatchedNode& node) { fail<InternalError>("batchi
 
 std::vector<Batched> elementwise(const BatchedNode& node) { return with(node, node.node.attributes); }
 
+// Operands keep their shapes, so each may have the axis of models or not.
+std::vector<Batched> summed_by_all(const BatchedNode& node) {
+  std::vector<Value> operands;
+  for (const Batched& operand : node.operands) operands.push_back(operand.value);
+  const std::vector<Value> results = node.to.add(Op::all_reduce, operands, node.node.attributes);
+  std::vector<Batched> out;
+  for (size_t i = 0; i < results.size(); ++i) out.push_back({results[i], node.operands[i].stacked});
+  return out;
+}
+
 std::vector<Batched> broadcasted(const BatchedNode& node) {
   return with(node, {{"shape", preceded(node.models, node, "shape")}, {"dimensions", preceded(0, shifted(node, "dimensions"))}});
 }
@@ -231,23 +241,6 @@ std::vector<Batched> dotted(const BatchedNode& node) {
 
 namespace {
 
-// [models, a, ..., channels] -> [a, ..., models * channels], and back.
-Value models_into_channels(Value x) {
-  const Value moved = moveaxis(x, {0}, {-2});
-  Ints extents = moved.shape().extents();
-  const int64_t channels = extents.back();
-  extents.pop_back();
-  extents.back() *= channels;
-  return reshape(moved, extents);
-}
-
-Value models_out_of_channels(Value x, int64_t models) {
-  Ints extents = x.shape().extents();
-  extents.back() /= models;
-  extents.insert(extents.end() - 1, models);
-  return moveaxis(reshape(x, extents), {-2}, {0});
-}
-
 // [..., groups * n] -> [..., groups, n]
 Value split_last(Value x, int64_t groups) {
   Ints extents = x.shape().extents();
@@ -263,6 +256,10 @@ Value join_last(Value x) {
   extents.back() *= last;
   return reshape(x, extents);
 }
+
+// [models, a, ..., channels] -> [a, ..., models * channels], and back.
+Value models_into_channels(Value x) { return join_last(moveaxis(x, {0}, {-2})); }
+Value models_out_of_channels(Value x, int64_t models) { return moveaxis(split_last(x, models), {-2}, {0}); }
 
 }  // namespace
 
@@ -313,12 +310,8 @@ BatchedBody batched_body(const Graph& body, const std::vector<bool>& stacked, si
       first.stacked = stacked[parameter++];
       Type own{type.dtype, first.stacked ? Shape(preceded(models, type.shape.extents())) : type.shape};
       first.value = out.graph.input(node.attributes.text("name"), own);
-    } else if (node.op == Op::parameter) {
-      first.value = out.graph.parameter(role(node), node.attributes.text("name"), type, node.literal);
-    } else if (node.op == Op::constant) {
-      first.value = out.graph.constant(node.literal);
-    } else if (node.op == Op::iota) {
-      first.value = out.graph.iota(type, node.attributes.integer("dimension"));
+    } else if (row(node.op).op_class == OpClass::leaf) {
+      first.value = copy_leaf(out.graph, body, node);
     } else {
       BatchedNode inner{out.graph, node, models, {}};
       for (ValueId id : node.operands) inner.operands.push_back(values[at(id)]);

@@ -32,7 +32,7 @@ namespace batching_rules {
 using Rule = std::vector<Batched>(const BatchedNode&);
 Rule leaf, elementwise;
 Rule broadcasted, reshaped, transposed, sliced, padded, concatenated, reversed, dynamically_sliced, dynamically_updated, gathered,
-    scattered, sorted;
+    scattered, sorted, summed_by_all;
 Rule reduced, windowed, dotted, convolved, scanned;
 
 }  // namespace batching_rules

@@ -181,6 +181,11 @@ Value scatter(Value operand, Value indices, Value updates, const ScatterDims& d,
               {"kind", std::move(kind)}});
 }
 
+std::vector<Value> all_reduce(const std::vector<Value>& values, int64_t replicas) {
+  return values.empty() ? values : values[0].graph().add(Op::all_reduce, values, {{"replicas", replicas}});
+}
+Value random_bits(Value keys, Shape shape) { return one(keys.graph(), Op::random_bits, {keys}, {{"shape", shape.extents()}}); }
+
 Value reduce(Value x, std::string kind, Ints axes, bool keepdims) {
   axes = wrap_axes(std::move(axes), x.rank());
   Ints kept = x.shape().extents();

@@ -97,6 +97,10 @@ struct ScatterDims {
 };
 Value scatter(Value operand, Value indices, Value updates, const ScatterDims& dims, std::string kind);
 
+// Keys u64[..., 2] of a seed and a counter: bits u32[..., shape...], the same for the same key.
+Value random_bits(Value keys, Shape shape);
+std::vector<Value> all_reduce(const std::vector<Value>& values, int64_t replicas);
+
 // Contractions and windows.
 Value reduce(Value x, std::string kind, Ints axes, bool keepdims = false);
 

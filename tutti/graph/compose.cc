@@ -1,6 +1,7 @@
 // Reductions and what is made of them.
 #include "tutti/graph/compose.h"
 
+#include <numbers>
 #include <numeric>
 
 #include "tutti/base/error.h"
@@ -56,26 +57,40 @@ Value variance(Value x, Ints axes, bool keepdims) {
 
 Value softmax(Value x, Ints axes) {
   require_float(x, "softmax");
-  Value powers = exponential(x - reduce_max(x, axes, true));
+  Value powers = exponential(x - stop_gradient(reduce_max(x, axes, true)));
   return powers / sum(powers, std::move(axes), true);
 }
 
 Value log_softmax(Value x, Ints axes) {
   require_float(x, "log_softmax");
-  Value shifted = x - reduce_max(x, axes, true);
+  Value shifted = x - stop_gradient(reduce_max(x, axes, true));
   return shifted - log(sum(exponential(shifted), std::move(axes), true));
 }
 
 Value logsumexp(Value x, Ints axes, bool keepdims) {
   require_float(x, "logsumexp");
-  Value largest = reduce_max(x, axes, true);
+  Value largest = stop_gradient(reduce_max(x, axes, true));
   // An infinite maximum would make inf - inf of its own elements.
   largest = select(unary(Op::is_finite, largest), largest, scalar(x.graph(), x.dtype(), 0));
   Value out = log(sum(exponential(x - largest), axes, true)) + largest;
   return keepdims ? out : squeeze(out, std::move(axes));
 }
 
+// Bits have no derivative; passes know that these are the same.
+Value stop_gradient(Value x) { return is_float(x.dtype()) ? bitcast_convert(x, x.dtype()) : x; }
 Value square(Value x) { return x * x; }
+namespace {
+// The upper 24 bits, which f32 holds exactly.
+Value upper_bits(Value key, const Shape& shape) {
+  const Value bits = random_bits(key, shape);
+  return convert(binary(Op::shift_right_logical, bits, scalar(bits.graph(), DType::u32, 8)), DType::f32);
+}
+}  // namespace
+
+Value uniform(Value key, const Shape& shape) { return upper_bits(key, shape) * 0x1p-24; }
+Value normal(Value key, const Shape& shape) {
+  return unary(Op::erf_inv, (upper_bits(key, shape) + 0.5) * 0x1p-23 - 1) * std::numbers::sqrt2;
+}
 Value is_nan(Value x) { return compare(x, x, Direction::NE); }
 Value where(Value condition, Value a, Value b) { return select(convert(condition, DType::boolean), a, b); }
 

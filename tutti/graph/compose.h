@@ -23,9 +23,14 @@ Value softmax(Value x, Ints axes);
 Value log_softmax(Value x, Ints axes);
 Value logsumexp(Value x, Ints axes, bool keepdims = false);
 
+Value stop_gradient(Value x);  // x, of which gradients know nothing
 Value square(Value x);
 Value is_nan(Value x);                           // false everywhere for integers
 Value where(Value condition, Value a, Value b);  // any dtype of condition: not zero
+
+// Random numbers of a key u64[2]: a seed and a counter.
+Value uniform(Value key, const Shape& shape);  // f32 in [0, 1)
+Value normal(Value key, const Shape& shape);   // f32, mean 0, deviation 1
 
 // Shapes (compose_shape.cc).
 Value expand_dims(Value x, Ints axes);  // axes of the result

@@ -50,7 +50,7 @@ int64_t bytes_read(const Graph& graph, const Node& node, size_t operand) {
 }
 
 Cost cost(const Graph& graph, const Node& node) {
-  if (node.op == Op::parameter || node.op == Op::constant || node.op == Op::reshape) return {};
+  if (node.op == Op::parameter || node.op == Op::constant || node.op == Op::reshape || node.op == Op::bitcast_convert) return {};
   if (node.op == Op::scan) {
     Cost body = cost(*node.body);
     int64_t length = node.attributes.integer("length");

@@ -78,6 +78,12 @@ std::vector<const Node*> Graph::parameters(Role wanted) const {
   return out;
 }
 
+Value copy_leaf(Graph& to, const Graph& from, const Node& leaf, const std::string& prefix) {
+  const Type& type = from.type(leaf.results[0]);
+  if (leaf.op == Op::parameter) return to.parameter(role(leaf), prefix + leaf.attributes.text("name"), type, leaf.literal);
+  return leaf.op == Op::constant ? to.constant(leaf.literal) : to.iota(type, leaf.attributes.integer("dimension"));
+}
+
 std::string_view name(Graph::Role role) { return role == Graph::Role::input ? "input" : role == Graph::Role::weight ? "weight" : "state"; }
 
 Graph::Role role(const Node& parameter) {
@@ -118,7 +124,7 @@ void verify(const Graph& graph) {
   for (const auto& update : graph.updates()) {
     if (!exists(update.state) || !exists(update.next) || !(graph.type(update.state) == graph.type(update.next)))
       fail<InternalError>("verify", "update of %{} does not fit", update.state);
-    const Node& state = graph.nodes()[static_cast<size_t>(graph.producer(update.state))];
+    const Node& state = graph.maker(update.state);
     if (state.op != Op::parameter || role(state) != Graph::Role::state)
       fail<InternalError>("verify", "%{} is updated and not a state", update.state);
     if (!updated.insert(update.state).second) fail<InternalError>("verify", "%{} is updated twice", update.state);

@@ -74,6 +74,7 @@ class Graph {
   size_t value_count() const { return values_.size(); }
   const Type& type(ValueId id) const { return values_[at(id)].type; }
   int32_t producer(ValueId id) const { return values_[at(id)].node; }
+  const Node& maker(ValueId id) const { return nodes_[static_cast<size_t>(producer(id))]; }  // the node whose result it is
   // The nodes that are parameters of a role, in order of creation.
   std::vector<const Node*> parameters(Role role) const;
 
@@ -88,6 +89,9 @@ class Graph {
   std::vector<Output> outputs_;
   std::vector<Update> updates_;
 };
+
+// A leaf of `from` (parameter, constant, iota) in another graph; a parameter's name gets the prefix.
+Value copy_leaf(Graph& to, const Graph& from, const Node& leaf, const std::string& prefix = "");
 
 std::string_view name(Graph::Role role);
 // The role of a parameter node.

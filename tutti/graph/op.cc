@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/graph/batching.h"
+#include "tutti/graph/gradient.h"
 #include "tutti/graph/type_rules.h"
 
 namespace tutti {
@@ -11,8 +12,9 @@ namespace {
 constexpr std::string_view spelling(std::string_view name) { return name.ends_with('_') ? name.substr(0, name.size() - 1) : name; }
 
 constexpr OpRow ops[] = {
-#define TUTTI_OP(name, at_least, at_most, op_class, rule, batching, attributes) \
-  {Op::name, spelling(#name), at_least, at_most, OpClass::op_class, type_rules::rule, batching_rules::batching, attributes},
+#define TUTTI_OP(name, at_least, at_most, op_class, rule, batching, gradient, attributes)                                                  \
+  {Op::name,  spelling(#name), at_least, at_most, OpClass::op_class, type_rules::rule, batching_rules::batching, gradient_rules::gradient, \
+   attributes},
 #include "tutti/graph/op_list.h"
 #undef TUTTI_OP
 };

@@ -12,11 +12,13 @@
 namespace tutti {
 
 class Graph;
-struct Batched;      // batching.h
-struct BatchedNode;  // batching.h
+struct Batched;       // batching.h
+struct BatchedNode;   // batching.h
+struct GradientNode;  // gradient.h
+class Value;          // graph.h
 
 enum class Op : uint8_t {
-#define TUTTI_OP(name, at_least, at_most, op_class, rule, batching, attributes) name,
+#define TUTTI_OP(name, at_least, at_most, op_class, rule, batching, gradient, attributes) name,
 #include "tutti/graph/op_list.h"
 #undef TUTTI_OP
 };
@@ -37,9 +39,10 @@ struct OpRow {
   std::string_view name;
   int at_least, at_most;  // operands
   OpClass op_class;
-  std::vector<Type> (*infer)(const Signature&);       // result types; throws InvalidArgument when the operands do not fit
-  std::vector<Batched> (*batch)(const BatchedNode&);  // the node for many models at once: batching.h
-  std::string_view attributes;                        // "name:kind ..."
+  std::vector<Type> (*infer)(const Signature&);         // result types; throws InvalidArgument when the operands do not fit
+  std::vector<Batched> (*batch)(const BatchedNode&);    // the node for many models at once: batching.h
+  std::vector<Value> (*gradient)(const GradientNode&);  // from its results' cotangents to its operands': gradient.h
+  std::string_view attributes;                          // "name:kind ..."
 };
 
 std::span<const OpRow> op_table();

@@ -270,7 +270,7 @@ class GraphParser {
     Value state = use(scope);
     expect('=');
     Value next = use(scope);
-    const Node& producer = scope.graph.nodes()[static_cast<size_t>(scope.graph.producer(state.id()))];
+    const Node& producer = scope.graph.maker(state.id());
     if (producer.op != Op::parameter || role(producer) != Graph::Role::state) refuse("only a state is updated");
     if (!(state.type() == next.type())) refuse("a state {} cannot become {}", to_string(state.type()), to_string(next.type()));
     if (!scope.updated.insert(state.id()).second) refuse("a state is updated twice");

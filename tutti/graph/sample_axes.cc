@@ -20,6 +20,10 @@ using Found = std::optional<Place>;  // nothing: samples mix, or it is not known
 
 int64_t position(const Ints& list, int64_t value) { return std::find(list.begin(), list.end(), value) - list.begin(); }
 
+bool reinterprets(const Graph& graph, const Node& node) {
+  return node.op == Op::bitcast_convert && graph.type(node.operands[0]).dtype != graph.type(node.results[0]).dtype;
+}
+
 class Tracker {
  public:
   Tracker(const Graph& graph, int64_t batch) : graph_(graph), batch_(batch), places_(graph.value_count()) {}
@@ -111,7 +115,7 @@ class Tracker {
       case Op::dot_general: return product(node);
       case Op::convolution: return first.axis == 0 && of(node, 1).none() ? Found(first) : Found();
       case Op::gather: return gathered(node);
-      default: return is_elementwise(node.op) && node.op != Op::bitcast_convert ? common(node) : Found();
+      default: return is_elementwise(node.op) && !reinterprets(graph_, node) ? common(node) : Found();
     }
   }
 

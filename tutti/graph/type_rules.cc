@@ -329,6 +329,25 @@ std::vector<Type> sorted(const Signature& s) {
   return {s.operands.begin(), s.operands.end()};
 }
 
+std::vector<Type> randomized(const Signature& s) {
+  const Shape& keys = s.operands[0].shape;
+  if (s.operands[0].dtype != DType::u64 || keys.rank() < 1 || (keys[keys.rank() - 1] != 2 && keys[keys.rank() - 1] != 3))
+    refuse(s, "takes keys u64[..., 2] or u64[..., 3]");
+  Ints to(keys.begin(), keys.end() - 1);
+  for (int64_t extent : s.attributes.ints("shape")) to.push_back(extent);
+  for (int64_t extent : to)
+    if (extent < 0) refuse(s, "shape {} has a negative extent", to_string(to));
+  return {{DType::u32, to}};
+}
+
+std::vector<Type> summed_by_all(const Signature& s) {
+  const int64_t replicas = s.attributes.integer("replicas");
+  if (replicas < 1 || replicas > (1 << 20)) refuse(s, "replicas {} are out of range", replicas);
+  for (const Type& operand : s.operands)
+    if (operand.dtype != s.operands[0].dtype || operand.dtype == DType::boolean) refuse(s, "operands are numbers of one dtype");
+  return {s.operands.begin(), s.operands.end()};
+}
+
 std::vector<Type> reduced(const Signature& s) {
   require_kind(s, {"add", "multiply", "max", "min", "and", "or"});
   const Ints& dimensions = s.attributes.ints("dimensions");
@@ -354,6 +373,13 @@ std::vector<Type> windowed(const Signature& s) {
     to.push_back(positions(s, extent, dilated(s, window[i], dilation[i]), strides[i]));
   }
   return {{s.operands[0].dtype, to}};
+}
+
+std::vector<Type> selected_and_scattered(const Signature& s) {
+  require_kind(s, {"max", "min"});
+  const Type expected = windowed({s.op, s.operands.subspan(0, 1), s.attributes, nullptr, nullptr})[0];
+  if (!is_float(expected.dtype) || !(s.operands[1] == expected)) refuse(s, "takes floats, and a value for each window");
+  return {s.operands[0]};
 }
 
 std::vector<Type> dotted(const Signature& s) {

@@ -9,22 +9,18 @@ std::vector<Value> append(Graph& to, const Graph& from, const std::vector<Value>
   size_t next = 0;
   for (const Node& node : from.nodes()) {
     Value& first = values[at(node.results[0])];
-    const Type& type = from.type(node.results[0]);
-    switch (node.op) {
-      case Op::parameter:
-        if (role(node) != Graph::Role::input) {
-          first = to.parameter(role(node), prefix + node.attributes.text("name"), type, node.literal);
-          continue;
-        }
-        if (next == inputs.size()) fail<InvalidArgument>("append", "the graph has more than {} inputs", inputs.size());
-        if (inputs[next].type() != type)
-          fail<InvalidArgument>("append", "input '{}' is {}; got {}", node.attributes.text("name"), to_string(type),
-                                to_string(inputs[next].type()));
-        first = inputs[next++];
-        continue;
-      case Op::constant: first = to.constant(node.literal); continue;
-      case Op::iota: first = to.iota(type, node.attributes.integer("dimension")); continue;
-      default: break;
+    if (node.op == Op::parameter && role(node) == Graph::Role::input) {
+      const Type& type = from.type(node.results[0]);
+      if (next == inputs.size()) fail<InvalidArgument>("append", "the graph has more than {} inputs", inputs.size());
+      if (inputs[next].type() != type)
+        fail<InvalidArgument>("append", "input '{}' is {}; got {}", node.attributes.text("name"), to_string(type),
+                              to_string(inputs[next].type()));
+      first = inputs[next++];
+      continue;
+    }
+    if (row(node.op).op_class == OpClass::leaf) {
+      first = copy_leaf(to, from, node, prefix);
+      continue;
     }
     std::vector<Value> operands;
     operands.reserve(node.operands.size());

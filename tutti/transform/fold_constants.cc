@@ -51,11 +51,10 @@ class Folding {
     FoldMemo::Expression expression = -1;
   };
   Facts& of(ValueId id) { return facts_[at(id)]; }
-  const Node& producer(ValueId id) const { return graph_.nodes()[static_cast<size_t>(graph_.producer(id))]; }
 
   void find_constants() {
     for (const Node& node : graph_.nodes()) {
-      if (node.results.size() != 1 || node.body) continue;
+      if (node.results.size() != 1 || node.body || node.op == Op::all_reduce) continue;  // what others add is not known
       Facts& facts = of(node.results[0]);
       const Type& type = graph_.type(node.results[0]);
       if (is_constant_leaf(node)) {
@@ -71,7 +70,7 @@ class Folding {
         facts.sources = std::min<int64_t>(facts.sources + of(id).sources, int64_t{1} << 50);
         facts.depth = std::max(facts.depth, of(id).depth + 1);
         // The memo keeps the leaves it knows alive, so it only gets to know those that something is computed from.
-        if (of(id).expression < 0) of(id).expression = memo_.leaf(producer(id).literal);
+        if (of(id).expression < 0) of(id).expression = memo_.leaf(graph_.maker(id).literal);
         operands.push_back(of(id).expression);
       }
       facts.expression = memo_.apply(node.op, node.attributes, type, operands);
@@ -110,7 +109,7 @@ class Folding {
   }
 
   Tensor value(ValueId id) {
-    const Node& node = producer(id);
+    const Node& node = graph_.maker(id);
     if (is_constant_leaf(node)) return node.literal;
     const FoldMemo::Expression expression = of(id).expression;
     if (const Tensor* known = memo_.find(expression)) return *known;
@@ -126,7 +125,7 @@ class Folding {
     return out;
   }
 
-  bool has_value(ValueId id) { return is_constant_leaf(producer(id)) || of(id).folded; }
+  bool has_value(ValueId id) { return is_constant_leaf(graph_.maker(id)) || of(id).folded; }
 
   Tensor computed(ValueId id) {
     Graph work;
@@ -135,14 +134,14 @@ class Folding {
     work.output("value", result);
     std::vector<Tensor> out = evaluate_(work);
     if (out.size() != 1 || !(out[0].type() == graph_.type(id)))
-      fail<InternalError>("fold", "evaluating {} did not give {}", name(producer(id).op), to_string(graph_.type(id)));
+      fail<InternalError>("fold", "evaluating {} did not give {}", name(graph_.maker(id).op), to_string(graph_.type(id)));
     return std::move(out[0]);
   }
 
   // The computation of a constant in a graph of its own, from values that exist already.
   Value express(ValueId id, Graph& work, std::unordered_map<ValueId, Value>& made, bool root) {
     if (auto found = made.find(id); found != made.end()) return found->second;
-    const Node& node = producer(id);
+    const Node& node = graph_.maker(id);
     Value out;
     if (!root && has_value(id)) {
       out = work.constant(value(id));

@@ -291,7 +291,7 @@ class ScaleFolding {
   bool is_constant(Value value) {
     const Graph& graph = rebuild_.graph();
     while (constant_.size() < graph.value_count()) {
-      const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(static_cast<ValueId>(constant_.size())))];
+      const Node& node = graph.maker(static_cast<ValueId>(constant_.size()));
       bool constant = is_constant_leaf(node) || node.op == Op::iota;
       if (row(node.op).op_class != OpClass::leaf && !node.body)
         constant = std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId i) { return constant_[static_cast<size_t>(i)]; });

@@ -66,7 +66,6 @@ class Loop {
  private:
   static std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
   Kind kind(ValueId id) const { return kinds_[at(id)]; }
-  const Node& producer(ValueId id) const { return body_.nodes()[static_cast<size_t>(body_.producer(id))]; }
 
   void classify() {
     size_t parameter = 0;
@@ -146,7 +145,7 @@ class Loop {
   Value before(ValueId id) {
     Value& known = fixed_[at(id)];
     if (known) return known;
-    const Node& node = producer(id);
+    const Node& node = body_.maker(id);
     if (node.op == Op::constant) return known = outside_.graph().constant(node.literal);
     if (node.op == Op::iota) return known = outside_.graph().iota(body_.type(id), node.attributes.integer("dimension"));
     std::vector<Value> operands;
@@ -165,7 +164,7 @@ class Loop {
       for (size_t i = 0; i < dimensions.size(); ++i) dimensions[i] = static_cast<int64_t>(i) + 1;
       return known = broadcast_in_dim(before(id), extents, dimensions);
     }
-    const Node& node = producer(id);
+    const Node& node = body_.maker(id);
     const Attributes& a = node.attributes;
     Graph& graph = outside_.graph();
     auto with = [&](const Attributes& attributes) { return graph.add(node.op, {all_steps(node.operands[0])}, attributes)[0]; };

@@ -32,7 +32,7 @@ Graph move_weights_into_scans(const Graph& graph) {
     std::vector<Tensor> literals(node.operands.size());
     std::vector<Value> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      const Node& producer = graph.nodes()[static_cast<size_t>(graph.producer(node.operands[i]))];
+      const Node& producer = graph.maker(node.operands[i]);
       if (i >= first_whole && is_constant_leaf(producer)) {
         literals[i] = producer.literal;
       } else {

@@ -17,13 +17,7 @@ std::vector<Value> Rebuild::operands(const Node& node) const {
 }
 
 void Rebuild::copy(const Node& node, std::shared_ptr<const Graph> body) {
-  switch (node.op) {
-    case Op::parameter:
-      return map(node.results[0], to_.parameter(role(node), node.attributes.text("name"), from_.type(node.results[0]), node.literal));
-    case Op::constant: return map(node.results[0], to_.constant(node.literal));
-    case Op::iota: return map(node.results[0], to_.iota(from_.type(node.results[0]), node.attributes.integer("dimension")));
-    default: break;
-  }
+  if (row(node.op).op_class == OpClass::leaf) return map(node.results[0], copy_leaf(to_, from_, node));
   auto results = to_.add(node.op, operands(node), node.attributes, body ? body : node.body);
   for (size_t i = 0; i < results.size(); ++i) map(node.results[i], results[i]);
 }
@@ -76,9 +70,8 @@ bool is_plain_constant(Value value) {
 }
 
 std::optional<double> splat(const Graph& graph, ValueId id) {
-  const Node* node = &graph.nodes()[static_cast<size_t>(graph.producer(id))];
-  while (node->op == Op::broadcast_in_dim || node->op == Op::reshape)
-    node = &graph.nodes()[static_cast<size_t>(graph.producer(node->operands[0]))];
+  const Node* node = &graph.maker(id);
+  while (node->op == Op::broadcast_in_dim || node->op == Op::reshape) node = &graph.maker(node->operands[0]);
   if (node->op != Op::constant || node->literal.elements() != 1) return {};
   return dispatch(node->literal.dtype(), [&](auto zero) { return convert_element<double>(node->literal.as<decltype(zero)>()[0]); });
 }

@@ -31,7 +31,7 @@ class Rebuild {
 };
 
 // The node that made a value. Adding nodes to the graph moves nodes: copy what is needed from it before.
-inline const Node& made_by(Value value) { return value.graph().nodes()[static_cast<size_t>(value.graph().producer(value.id()))]; }
+inline const Node& made_by(Value value) { return value.graph().maker(value.id()); }
 
 // How often each value is read: by nodes, outputs and updates.
 std::vector<int> count_uses(const Graph& graph);

@@ -9,7 +9,7 @@ namespace tutti {
 
 namespace {
 
-constexpr size_t op_count = static_cast<size_t>(Op::scan) + 1;
+constexpr size_t op_count = static_cast<size_t>(Op::all_reduce) + 1;  // the last one
 
 std::array<std::vector<Rule>, op_count> rules_by_op() {
   std::array<std::vector<Rule>, op_count> out;

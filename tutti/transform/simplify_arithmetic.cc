@@ -100,13 +100,28 @@ Value convert(Simplifier&, const Candidate& node) {
   return origin && origin.dtype() == target && widens(target, node[0].dtype()) ? origin : Value();
 }
 
+Value bitcast_convert(Simplifier&, const Candidate& node) {
+  return node.attributes.text("dtype") == name(node[0].dtype()) ? node[0] : Value();
+}
+
 }  // namespace
 
 std::span<const RuleRow> arithmetic_rules() {
   static constexpr RuleRow rows[] = {
-      {Op::add, add},           {Op::subtract, subtract}, {Op::multiply, multiply},  {Op::divide, divide},      {Op::power, power},
-      {Op::maximum, bound<-1>}, {Op::minimum, bound<1>},  {Op::and_, logical<true>}, {Op::or_, logical<false>}, {Op::negate, involution},
-      {Op::not_, involution},   {Op::select, select},     {Op::convert, convert},
+      {Op::add, add},
+      {Op::subtract, subtract},
+      {Op::multiply, multiply},
+      {Op::divide, divide},
+      {Op::power, power},
+      {Op::maximum, bound<-1>},
+      {Op::minimum, bound<1>},
+      {Op::and_, logical<true>},
+      {Op::or_, logical<false>},
+      {Op::negate, involution},
+      {Op::not_, involution},
+      {Op::select, select},
+      {Op::convert, convert},
+      {Op::bitcast_convert, bitcast_convert},
   };
   return rows;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "tutti/transform/simplify.h"
 
@@ -173,6 +174,51 @@ Value pad(Simplifier& to, const Candidate& node) {
   return to.make(Op::pad, {source, node[1]}, {{"low", low}, {"high", high}, {"interior", interior}});
 }
 
+// -0, which changes nothing that it is added to, in front of and behind a value, along one axis.
+struct Padded {
+  Value x;
+  size_t axis;
+  int64_t low, high;
+  int64_t extent() const { return x.shape()[static_cast<int64_t>(axis)]; }
+};
+std::optional<Padded> padded_by_zeros(Value value) {
+  const Node& made = made_by(value);
+  if (made.op != Op::pad || !all_zero(made.attributes.ints("interior"))) return {};
+  const auto number = splat(Value(&value.graph(), made.operands[1]));
+  if (number != 0.0 || (is_float(value.dtype()) && !std::signbit(*number))) return {};
+  const Ints &low = made.attributes.ints("low"), &high = made.attributes.ints("high");
+  std::optional<Padded> out;
+  for (size_t axis = 0; axis < low.size(); ++axis) {
+    if (low[axis] == 0 && high[axis] == 0) continue;
+    if (out || low[axis] < 0 || high[axis] < 0) return {};
+    out = {Value(&value.graph(), made.operands[0]), axis, low[axis], high[axis]};
+  }
+  return out;
+}
+
+// Where one operand has zeros for what the other one has, side by side: the gradient of what was cut into slices.
+Value sum_of_neighbours(Simplifier& to, const Candidate& node) {
+  auto first = padded_by_zeros(node[0]), second = padded_by_zeros(node[1]);
+  if (!first || !second || first->axis != second->axis) return {};
+  if (first->low > second->low) std::swap(first, second);
+  if (first->low + first->extent() != second->low) return {};
+  const auto dimension = static_cast<int64_t>(first->axis);
+  std::vector<Value> parts;
+  for (Value x : {first->x, second->x}) {
+    const Node& made = made_by(x);
+    const bool joined = made.op == Op::concatenate && made.attributes.integer("dimension") == dimension;
+    if (!joined) parts.push_back(x);
+    for (size_t i = 0; joined && i < made.operands.size(); ++i) parts.emplace_back(&x.graph(), made.operands[i]);
+  }
+  Value both = to.make(Op::concatenate, parts, {{"dimension", dimension}});
+  const Ints zeros(static_cast<size_t>(both.rank()), 0);
+  Ints low = zeros, high = zeros;
+  low[first->axis] = first->low;
+  high[first->axis] = second->high;
+  const Value zero(&to.graph(), made_by(node[0]).operands[1]);
+  return to.make(Op::pad, {both, zero}, {{"low", low}, {"high", high}, {"interior", zeros}});
+}
+
 Value reverse(Simplifier& to, const Candidate& node) {
   Ints dimensions;
   for (int64_t axis : node.attributes.ints("dimensions"))
@@ -207,18 +253,21 @@ Value concatenate_of_slices(Simplifier& to, const Candidate& node) {
     limit[axis] = next.limit[axis];
     return start == before.start && limit == next.limit;
   };
+  const auto close = [&] {
+    if (open && !parts.back()) parts.back() = to.slice(open->source, open->start, open->limit, Ints(open->start.size(), 1));
+  };
   for (Value operand : node.operands) {
     const auto part = slice_of(operand);
     if (part && open && continues(*open, *part)) {
       open->limit = part->limit;
       parts.back() = {};  // made below, from what is open
     } else {
-      if (open && !parts.back()) parts.back() = to.slice(open->source, open->start, open->limit, Ints(open->start.size(), 1));
+      close();
       parts.push_back(operand);
       open = part;
     }
   }
-  if (open && !parts.back()) parts.back() = to.slice(open->source, open->start, open->limit, Ints(open->start.size(), 1));
+  close();
   if (parts.size() == node.operands.size()) return {};
   return parts.size() == 1 ? parts[0] : to.make(Op::concatenate, parts, node.attributes);
 }
@@ -247,6 +296,7 @@ std::span<const RuleRow> movement_rules() {
       {Op::concatenate, concatenate},
       {Op::concatenate, concatenate_of_slices},
       {Op::pad, pad},
+      {Op::add, sum_of_neighbours},
       {Op::reverse, reverse},
       {Op::slice, slice_of_transpose},
       {Op::pad, pad_of_transpose},

@@ -16,8 +16,6 @@ namespace tutti {
 
 namespace {
 
-const Node& producer_of(const Graph& graph, ValueId id) { return graph.nodes()[static_cast<size_t>(graph.producer(id))]; }
-
 // Made anew wherever it is needed, so it belongs to no region; the graph's inputs come from outside.
 bool is_free_leaf(const Node& node) {
   return row(node.op).op_class == OpClass::leaf && !(node.op == Op::parameter && role(node) != Graph::Role::weight);
@@ -51,7 +49,7 @@ std::string structure_of(const Graph& graph, const std::vector<size_t>& nodes) {
     out += name(node.op);
     out += attribute_text(node.attributes);
     for (ValueId id : node.operands) {
-      const Node& from = producer_of(graph, id);
+      const Node& from = graph.maker(id);
       if (auto place = places.find(id); place != places.end())
         out += fmt::format(" %{}", place->second);
       else
@@ -68,7 +66,7 @@ std::string structure_of(const Graph& graph, const std::vector<size_t>& nodes) {
   return out;
 }
 
-// Which group and region every node belongs to.
+// Which group every node belongs to.
 class Membership {
  public:
   Membership(const Graph& graph, std::span<const std::vector<Region>> groups) : graph_(graph), group_(graph.nodes().size(), -1) {
@@ -76,9 +74,6 @@ class Membership {
       for (const Region& region : groups[g])
         for (size_t i : inner_nodes(graph, region)) group_[i] = static_cast<int32_t>(g);
   }
-  // -1 for none.
-  int32_t group(size_t node) const { return group_[node]; }
-
   // Nodes and whole groups in an order in which each comes after what it needs, groups as -1 - index; nothing when there is none.
   std::optional<std::vector<int64_t>> order(size_t groups) const {
     const size_t count = graph_.nodes().size();
@@ -113,7 +108,7 @@ class Membership {
 
  private:
   const Graph& graph_;
-  std::vector<int32_t> group_;
+  std::vector<int32_t> group_;  // -1 for none
 };
 
 // Whether no region takes a value straight from another one.
@@ -128,13 +123,6 @@ bool regions_are_apart(const Graph& graph, const std::vector<Region>& regions) {
     for (ValueId id : graph.nodes()[i].operands)
       if (int32_t from = owner[static_cast<size_t>(graph.producer(id))]; owner[i] >= 0 && from >= 0 && from != owner[i]) return false;
   return true;
-}
-
-// One literal for all models, their own side by side: no copy where they lie so already.
-Tensor stacked_literal(const std::vector<const Tensor*>& parts) {
-  std::vector<Tensor> tensors;
-  for (const Tensor* part : parts) tensors.push_back(*part);
-  return Tensor::stacked(tensors);
 }
 
 class Stacker {
@@ -156,7 +144,7 @@ class Stacker {
     const auto order = Membership(from_, regions).order(groups_.size());
     if (!order) fail<InternalError>("stack", "models that wait for each other cannot be stacked");
     for (const Node& node : from_.nodes())
-      if (node.op == Op::parameter && !is_free_leaf(node)) copy_leaf(node);
+      if (node.op == Op::parameter && !is_free_leaf(node)) value(node.results[0]);
     for (int64_t unit : *order) {
       if (unit < 0)
         together(groups_[static_cast<size_t>(-1 - unit)]);
@@ -181,14 +169,6 @@ class Stacker {
     size_t place = 0;
   };
 
-  void copy_leaf(const Node& node) { values_[at(node.results[0])] = leaf(to_, node); }
-
-  Value leaf(Graph& to, const Node& node) const {
-    const Type& type = from_.type(node.results[0]);
-    if (node.op == Op::parameter) return to.parameter(role(node), node.attributes.text("name"), type, node.literal);
-    return node.op == Op::constant ? to.constant(node.literal) : to.iota(type, node.attributes.integer("dimension"));
-  }
-
   // What stands for a value of the old graph; leaves are made when first asked for, and members' parts cut out of what is stacked.
   Value value(ValueId id) {
     Value& found = values_[at(id)];
@@ -198,7 +178,7 @@ class Stacker {
       const Batched& result = groups_[static_cast<size_t>(home.group)].results[home.place];
       found = result.stacked ? index_axis(result.value, 0, home.region) : result.value;
     } else {
-      copy_leaf(producer_of(from_, id));
+      found = copy_leaf(to_, from_, from_.maker(id));
     }
     return found;
   }
@@ -213,19 +193,19 @@ class Stacker {
   // A value from outside for each of the models: one for all, or theirs side by side.
   Batched joined(const std::vector<ValueId>& ids) {
     if (auto known = joined_.find(ids); known != joined_.end()) return known->second;
-    std::vector<const Tensor*> literals;
+    std::vector<Tensor> literals;
     for (ValueId id : ids)
-      if (const Node& node = producer_of(from_, id); is_free_leaf(node) && !node.literal.empty()) literals.push_back(&node.literal);
-    const Node& first = producer_of(from_, ids[0]);
+      if (const Node& node = from_.maker(id); is_free_leaf(node) && !node.literal.empty()) literals.push_back(node.literal);
+    const Node& first = from_.maker(ids[0]);
     bool same = std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return id == ids[0]; });
     if (!same && first.op == Op::iota) same = is_free_leaf(first);  // alike, so equal
     if (!same && literals.size() == ids.size())
-      same = std::all_of(literals.begin(), literals.end(), [&](const Tensor* literal) { return same_literal(*literal, *literals[0]); });
+      same = std::all_of(literals.begin(), literals.end(), [&](const Tensor& literal) { return same_literal(literal, literals[0]); });
     Batched out;
     if (same) {
       out = {value(ids[0]), false};
     } else if (literals.size() == ids.size()) {
-      Tensor literal = stacked_literal(literals);
+      Tensor literal = Tensor::stacked(literals);  // no copy where they lie side by side already
       const Type type = literal.type();
       const Value made = first.op == Op::constant
                              ? to_.constant(std::move(literal))
@@ -234,13 +214,11 @@ class Stacker {
     } else {
       std::vector<Value> parts;
       for (ValueId id : ids) parts.push_back(value(id));
-      out = {stack_values(parts), true};
+      out = {tutti::stack(parts, 0), true};
     }
     joined_.emplace(ids, out);
     return out;
   }
-
-  static Value stack_values(const std::vector<Value>& parts) { return tutti::stack(parts, 0); }
 
   // Operand k of node j of every region; nothing when it is made within the region.
   std::optional<std::vector<ValueId>> outside(const Group& group, size_t j, size_t k) const {
@@ -368,5 +346,54 @@ std::vector<std::vector<size_t>> group_alike(const Graph& graph, std::span<const
 }
 
 Graph stack(const Graph& graph, std::span<const RegionGroup> groups) { return Stacker(graph, groups).run(); }
+
+std::string structure_of(const Graph& graph) {
+  std::string out;
+  for (const Node& node : graph.nodes()) {
+    out += name(node.op);
+    if (node.op == Op::parameter)
+      out += fmt::format(" {}", name(role(node)));
+    else
+      out += attribute_text(node.attributes);
+    out += fmt::format(" ({})", fmt::join(node.operands, " "));
+    if (node.body) out += print_graph(*node.body, std::numeric_limits<int64_t>::max());
+    for (ValueId id : node.results) out += fmt::format(" {} {}", id, to_string(graph.type(id)));
+    out += '\n';
+  }
+  for (const auto& output : graph.outputs()) out += fmt::format("output {}\n", output.value);
+  for (const auto& update : graph.updates()) out += fmt::format("update {} {}\n", update.state, update.next);
+  return out;
+}
+
+Graph stack_models(const Graph& graph, int64_t models, const std::function<Tensor(const Node& state)>& initial) {
+  Graph to;
+  std::vector<Batched> values(graph.value_count());
+  const auto stacked = [&](ValueId id) {
+    const Batched& found = values[at(id)];
+    return found.stacked ? found.value : repeat_for_models(found.value, models);
+  };
+  for (const Node& node : graph.nodes()) {
+    Batched& first = values[at(node.results[0])];
+    if (node.op == Op::parameter && !is_free_leaf(node)) {
+      Ints extents = graph.type(node.results[0]).shape.extents();
+      extents.insert(extents.begin(), models);
+      const Type type{graph.type(node.results[0]).dtype, extents};
+      const Graph::Role own = role(node);
+      first = {to.parameter(own, node.attributes.text("name"), type, own == Graph::Role::state ? initial(node) : Tensor()), true};
+      continue;
+    }
+    if (row(node.op).op_class == OpClass::leaf) {
+      first = {copy_leaf(to, graph, node), false};
+      continue;
+    }
+    BatchedNode batched{to, node, models, {}};
+    for (ValueId id : node.operands) batched.operands.push_back(values[at(id)]);
+    const auto results = batch(batched);
+    for (size_t i = 0; i < results.size(); ++i) values[at(node.results[i])] = results[i];
+  }
+  for (const auto& update : graph.updates()) to.update(stacked(update.state), stacked(update.next));
+  for (const auto& output : graph.outputs()) to.output(output.name, stacked(output.value));
+  return to;
+}
 
 }  // namespace tutti

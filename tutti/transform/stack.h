@@ -1,6 +1,7 @@
 // Many models in one graph: those of one structure are found, and become one part with an axis of models, or a loop over the models.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "tutti/graph/graph.h"
@@ -29,5 +30,12 @@ struct RegionGroup {
 
 // The same inputs, outputs and values, the groups' members done together. Groups as group_alike gives them, or some of those.
 Graph stack(const Graph& graph, std::span<const RegionGroup> groups);
+
+// What a graph does, in words that are equal for graphs that differ only in their literals and in the names of parameters and outputs.
+std::string structure_of(const Graph& graph);
+
+// One model's graph done for many models at once: inputs, states and outputs have an axis of models before their own. `initial` gives the
+// states' values, with that axis; weights and constants are the same for all models.
+Graph stack_models(const Graph& graph, int64_t models, const std::function<Tensor(const Node& state)>& initial);
 
 }  // namespace tutti

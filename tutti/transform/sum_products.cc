@@ -20,11 +20,11 @@ class SumFinder {
     if (node.op == Op::add) {
       for (ValueId id : node.operands) collect(id, out);
     } else if (node.op == Op::reduce && node.attributes.text("kind") == "add" && node.attributes.ints("dimensions") == Ints{0}) {
-      const Node& parts = producer(node.operands[0]);
+      const Node& parts = graph_.maker(node.operands[0]);
       if (parts.op != Op::concatenate || parts.attributes.integer("dimension") != 0 || uses(node.operands[0]) != 1) return {};
       for (ValueId id : parts.operands) {
         if (graph_.type(id).shape[0] != 1 || uses(id) != 1) return {};
-        const Node& reshaped = producer(id);
+        const Node& reshaped = graph_.maker(id);
         if (reshaped.op != Op::reshape || !(graph_.type(reshaped.operands[0]) == graph_.type(node.results[0]))) return {};
         collect(reshaped.operands[0], out);
       }
@@ -34,16 +34,15 @@ class SumFinder {
 
   // Whether a term is a product with a constant matrix that nobody else reads.
   bool is_product(ValueId id) const {
-    const Node& node = producer(id);
-    return node.op == Op::dot_general && uses(id) == 1 && is_constant_leaf(producer(node.operands[1]));
+    const Node& node = graph_.maker(id);
+    return node.op == Op::dot_general && uses(id) == 1 && is_constant_leaf(graph_.maker(node.operands[1]));
   }
   // Whether two such products have all but the matrix in common.
   bool goes_with(ValueId a, ValueId b) const {
-    const Node &one = producer(a), &other = producer(b);
+    const Node &one = graph_.maker(a), &other = graph_.maker(b);
     return one.operands[0] == other.operands[0] && one.attributes == other.attributes &&
            graph_.type(one.operands[1]) == graph_.type(other.operands[1]);
   }
-  const Node& producer(ValueId id) const { return graph_.nodes()[static_cast<size_t>(graph_.producer(id))]; }
 
  private:
   int uses(ValueId id) const { return uses_[at(id)]; }
@@ -53,7 +52,7 @@ class SumFinder {
     while (!open.empty()) {
       const ValueId id = open.back();
       open.pop_back();
-      if (const Node& node = producer(id); node.op == Op::add && uses(id) == 1)
+      if (const Node& node = graph_.maker(id); node.op == Op::add && uses(id) == 1)
         open.insert(open.end(), node.operands.rbegin(), node.operands.rend());
       else
         out.push_back(id);
@@ -86,8 +85,8 @@ Value joined(Rebuild& rebuild, const SumFinder& finder, const std::vector<ValueI
   std::vector<Value> parts, rest;
   for (const auto& group : products) {
     std::vector<Value> matrices;
-    for (ValueId id : group) matrices.push_back(rebuild[finder.producer(id).operands[1]]);
-    const Node& first = finder.producer(group[0]);
+    for (ValueId id : group) matrices.push_back(rebuild[rebuild.from().maker(id).operands[1]]);
+    const Node& first = rebuild.from().maker(group[0]);
     parts.push_back(rebuild.graph().add(Op::dot_general, {rebuild[first.operands[0]], sum(matrices)}, first.attributes)[0]);
   }
   for (ValueId id : others) rest.push_back(rebuild[id]);  // constants among them become one
