@@ -13,6 +13,9 @@ namespace {
 
 Value number(Value like, double value) { return scalar(like.graph(), like.dtype(), value); }
 
+// A tie of minimum belongs to its second operand (graph/gradient.h): here to x, as in softplus, so that slopes at 0 are Keras's.
+Value below_zero(Value x) { return minimum(number(x, 0), x); }
+
 }  // namespace
 
 Value relu(Value x) { return maximum(x, 0.0); }
@@ -29,14 +32,14 @@ Value relu(Value x, double negative_slope, std::optional<double> max_value, doub
 Value leaky_relu(Value x, double negative_slope) { return select(compare(x, 0, Direction::GE), x, x * negative_slope); }
 Value relu6(Value x) { return clamp(x, 0, 6); }
 
-Value elu(Value x, double alpha) { return select(compare(x, 0, Direction::GT), x, exponential_minus_one(minimum(x, 0.0)) * alpha); }
+Value elu(Value x, double alpha) { return select(compare(x, 0, Direction::GT), x, exponential_minus_one(below_zero(x)) * alpha); }
 
 Value selu(Value x) {
   constexpr double alpha = 1.6732632423543772848170429916717, scale = 1.0507009873554804934193349852946;
   return elu(x, alpha) * scale;
 }
 
-Value celu(Value x, double alpha) { return maximum(x, 0.0) + exponential_minus_one(minimum(x, 0.0) / alpha) * alpha; }
+Value celu(Value x, double alpha) { return maximum(x, 0.0) + exponential_minus_one(below_zero(x) / alpha) * alpha; }
 
 Value gelu(Value x, bool approximate) {
   if (!approximate) return x * 0.5 * (erf(x * (1 / std::numbers::sqrt2)) + 1);
@@ -64,7 +67,7 @@ Value soft_shrink(Value x, double limit) {
 }
 
 Value tanh_shrink(Value x) { return x - tanh(x); }
-Value softplus(Value x) { return maximum(x, 0.0) + log_plus_one(exponential(-abs(x))); }
+Value softplus(Value x) { return maximum(x, 0.0) + log_plus_one(exponential(minimum(-x, x))); }
 Value softsign(Value x) { return x / (abs(x) + 1); }
 Value log_sigmoid(Value x) { return -softplus(-x); }
 Value squareplus(Value x, double b) { return (x + sqrt(x * x + b)) / 2; }

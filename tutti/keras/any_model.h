@@ -1,6 +1,7 @@
 // What a verb is given as MODEL: a Keras model, or several models put together. It has inputs and outputs with names, and becomes a graph.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct LowerOptions {
   // Shapes of the inputs, batch included, where the model leaves extents open; empty when it leaves none.
   std::vector<Shape> input_shapes = {};
   std::vector<LayerTrace>* trace = nullptr;
+  Fit* fit = nullptr;  // for a step of training, which Keras models have
 };
 
 class AnyModel {
@@ -30,7 +32,12 @@ class AnyModel {
   // One graph from inputs to outputs, weights inside. Throws InvalidArgument when shapes do not fit, or the problems when there are any.
   virtual Graph lower(const LowerOptions& options) const = 0;
 
+  // The inputs' types at a batch size; throws InvalidArgument for shapes that do not fit, and when an open extent is neither given nor
+  // `unknown_extent`.
+  std::vector<Type> input_types(const LowerOptions& options, std::optional<int64_t> unknown_extent = {}) const;
+
  protected:
+  void refuse_problems() const;  // throws them all, when there are any
   AnyModel() = default;
   AnyModel(AnyModel&&) = default;
   AnyModel& operator=(AnyModel&&) = default;

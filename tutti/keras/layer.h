@@ -99,6 +99,15 @@ class Call {
   Outputs child(const std::string& key, const std::string& name, const Json& config, std::vector<Signal> inputs,
                 Outputs (*function)(Call&));
 
+  // While training: random numbers that no other call draws, the next value of a statistic, and what is added to the loss.
+  bool draws() const;
+  // f32 in [0, 1). by_sample: of each sample of the batch its own; else the same for all.
+  Value uniform(const Shape& shape, bool by_sample = true);
+  Value normal(const Shape& shape);
+  Value latest(const std::string& name);  // of a statistic, which a call before may have assigned
+  void assign(const std::string& name, Value next);
+  void add_activity(const Json& regularizer, Value output);
+
   // The layer's file among the archive's assets; nullptr when there is none.
   const std::string* asset(const std::string& name) const;
   // Whether the layer, or a model around it, is called with training=True, in a file of Keras 2. In Keras 3 predict overrides it.
@@ -108,6 +117,9 @@ class Call {
   Scope& scope() { return scope_; }
 
  private:
+  Variable& own(const std::string& name);
+  Value key(int64_t elements, bool by_sample);
+  void note_options(const Variable& variable, Value raw);
   Value cast(Value v) const;
   bool autocast_;
   Scope& scope_;

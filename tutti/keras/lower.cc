@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tutti/graph/compose.h"
+#include "tutti/keras/fit/regularizers.h"
+
 namespace tutti::keras {
 
 namespace {
@@ -151,7 +154,7 @@ Call Lowering::open(const Json& layer, Scope& scope, const Arguments& arguments)
 
 Call Lowering::open(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
   check_options(*found.row, config);
-  if (training) check_training(config);
+  if (training && fit == nullptr) check_training(config);
   scope.set_trainable(config.flag("trainable", true));
   Policy policy = read_policy(config);
   if (!policy.quantization.empty() && !is_listed(found.row->options, "quantization_config"))
@@ -195,15 +198,36 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
 Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
   Call call = open(found, config, scope, arguments);
   Outputs outputs = found.row->function(call);
+  if (fit != nullptr && config.has("activity_regularizer"))
+    for (const Signal& signal : outputs.signals) call.add_activity(config.get("activity_regularizer"), signal.value);
   if (found.row->masking != Masking::own)
     for (auto& signal : outputs.signals) signal.mask = {};
   if (found.row->masking == Masking::pass && !outputs.signals.empty() && call.input_count() > 0) outputs.signals[0].mask = call.mask(0);
   return outputs;
 }
 
+Value* Fit::update_of(const Variable& variable) {
+  for (auto& [one, next] : updates)
+    if (one == &variable) return &next;
+  return nullptr;
+}
+
+Value Fit::over_parts(Value own, const std::string& what) const {
+  if (!is_part) return own;
+  if (accumulates)
+    fail<Unsupported>("fit", "{} needs the whole batch at once, so it cannot be accumulated over small batches; hint: --accumulate 1",
+                      what);
+  return all_reduce({own}, replicas)[0];
+}
+
+void Fit::add_loss(Value value) { penalty = penalty ? penalty + value : value; }
+
 Value Lowering::parameter(Variable& variable) {
   auto [found, added] = parameters_.try_emplace(&variable);
-  if (added) found->second = graph.parameter(Graph::Role::weight, variable.path, variable.type, variable.value);
+  if (!added) return found->second;
+  const bool changes = fit != nullptr && (fit->trained.contains(&variable) || !variable.trainable);
+  found->second = graph.parameter(changes ? Graph::Role::state : Graph::Role::weight, variable.path, variable.type, variable.value);
+  if (changes) fit->parameters[&variable] = found->second;
   return found->second;
 }
 
@@ -278,7 +302,62 @@ Value Call::weight(const std::string& name, Shape shape, const WeightOptions& op
   Type type{options.dtype.value_or(policy.variable), std::move(shape)};
   Variable& variable = scope_.variable(next_variable_++, name, type, options.trainable);
   Value value = lowering.parameter(variable);
+  if (lowering.fit != nullptr) note_options(variable, value);
   return options.raw ? value : cast(value);
+}
+
+// Regularizers and constraints stand in the config of the layer that makes the weight.
+void Call::note_options(const Variable& variable, Value raw) {
+  Fit& fit = *lowering.fit;
+  if (!fit.trained.contains(&variable) || !fit.regularized.insert(&variable).second) return;
+  if (const Json& found = config.get(weight_option(variable.name, "regularizer")); !found.is_null())
+    fit.add_loss(regularization(found, raw));
+  if (const Json& found = config.get(weight_option(variable.name, "constraint")); !found.is_null()) fit.constraints[&variable] = found;
+}
+
+bool Call::draws() const { return lowering.fit != nullptr && lowering.fit->training; }
+
+// `elements` are drawn. The numbers of a sample depend on its place in the whole batch, not on who computes it.
+Value Call::key(int64_t elements, bool by_sample) {
+  Fit& fit = *lowering.fit;
+  constexpr uint64_t apart = 0x9e3779b97f4a7c15;  // an odd number far from round ones: streams of near seeds do not meet
+  const Value stream = graph.constant(Tensor::scalar<uint64_t>(++fit.streams * apart));
+  std::vector<Value> words{reshape(fit.seed + stream, {1}), reshape(fit.step, {1})};
+  if (fit.is_part && by_sample) {
+    const Value each = graph.constant(Tensor::scalar<uint64_t>(static_cast<uint64_t>(elements / lowering.batch)));
+    words.push_back(reshape(fit.first * each, {1}));
+  }
+  return concatenate(words, 0);
+}
+
+Value Call::uniform(const Shape& shape, bool by_sample) { return tutti::uniform(key(shape.elements(), by_sample), shape); }
+Value Call::normal(const Shape& shape) { return tutti::normal(key(shape.elements(), true), shape); }
+
+Variable& Call::own(const std::string& name) {
+  for (const auto& variable : scope_.variables())
+    if (variable->name == name) return *variable;
+  fail<InternalError>("keras", "{} has no variable '{}'", config.where(), name);
+}
+
+Value Call::latest(const std::string& name) {
+  Variable& variable = own(name);
+  const auto found = lowering.fit == nullptr ? nullptr : lowering.fit->update_of(variable);
+  return found != nullptr ? *found : lowering.parameter(variable);
+}
+
+void Call::assign(const std::string& name, Value next) {
+  Variable& variable = own(name);
+  next = convert(next, variable.type.dtype);
+  if (Value* found = lowering.fit->update_of(variable)) {
+    *found = next;
+  } else {
+    lowering.fit->updates.push_back({&variable, next});
+  }
+}
+
+void Call::add_activity(const Json& regularizer, Value output) {
+  const Value all = regularization(regularizer, output);
+  lowering.fit->add_loss(output.rank() > 0 ? all / static_cast<double>(std::max<int64_t>(output.extent(0), 1)) : all);
 }
 
 const std::string* Call::asset(const std::string& name) const {

@@ -31,6 +31,32 @@ struct FileFacts {
   std::map<std::string, std::string> assets = {};
 };
 
+// What training adds to lowering: weights are states, and layers draw random numbers, update statistics and add to the loss.
+struct Fit {
+  bool training = true;               // false: evaluation between epochs
+  std::set<const Variable*> trained;  // gets gradients
+  // One of several parts of a batch, computed side by side or one after another. A part's results are its share of the whole batch's, to be
+  // added up. `replicas` of them run at the same time and may ask each other for sums; 1: alone.
+  bool is_part = false, accumulates = false;  // accumulates: one after another, too
+  bool synchronizes = false;                  // batch normalization by the whole batch
+  int64_t replicas = 1;
+  Value seed, step;    // u64 scalars: of the run, and counting its steps
+  Value share, first;  // of a part: f32, its samples over all samples; u64, the place of its first sample in the batch
+  // The sum over the parts of a value that depends on their samples: what the whole batch would have. Throws Unsupported, naming `what`,
+  // where parts come one after another.
+  Value over_parts(Value own, const std::string& what) const;
+  // Filled by lowering.
+  uint64_t streams = 0;                                    // of random numbers
+  std::vector<std::pair<const Variable*, Value>> updates;  // statistics and their next values
+  std::map<const Variable*, Value> parameters;             // states of the graph
+  std::map<const Variable*, Json> constraints;             // serialized
+  std::set<const Variable*> regularized;
+  Value penalty;                // f32 scalar: what regularizers add to the loss; absent: nothing
+  std::vector<Signal> outputs;  // the model's, with their masks
+  void add_loss(Value value);
+  Value* update_of(const Variable& variable);  // nullptr: none yet
+};
+
 class Lowering {
  public:
   Lowering(Graph& graph_, const FileFacts& file_) : graph(graph_), file(file_), keras_major(file_.keras_major) {}
@@ -49,6 +75,8 @@ class Lowering {
   // Set while a layer or model that was called with training=True runs; its sublayers inherit it. Keras 2 only: in Keras 3 predict
   // overrides what a call says.
   bool training = false;
+  // Set when a step of training is lowered.
+  Fit* fit = nullptr;
 
   // Runs a serialized layer or operation: {"module", "class_name", "config", ...}.
   Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);

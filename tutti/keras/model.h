@@ -28,15 +28,14 @@ class Model : public AnyModel {
 
   int64_t probe_extent() const override { return probe_extent_; }
 
-  // The inputs' types at a batch size; throws InvalidArgument when an open extent is not given.
-  std::vector<Type> input_types(const LowerOptions& options) const;
   Graph lower(const LowerOptions& options) const override;
+  // The same into an empty graph, with options.fit set: its seed and step become inputs behind the model's, and it gets the outputs.
+  void lower_training(Graph& graph, const LowerOptions& options) const;
   // Lowers what can be, problems or not, every open extent being `extent`; `layers` says what became of each layer. To look at, not to run.
   Graph walk(int64_t batch, int64_t extent, std::vector<LayerTrace>& layers) const;
 
  private:
   friend class ModelReader;
-  std::vector<Type> resolve_inputs(const LowerOptions& options, std::optional<int64_t> unknown_extent) const;
   void lower_types(Graph& graph, const std::vector<Type>& types, const LowerOptions& options, int64_t unknown_extent,
                    std::vector<std::string>* problems) const;
   void declare();  // finds variables and problems by lowering once

@@ -36,6 +36,12 @@ const Json& find_layer_json(const Config& config, const std::string& name) {
 
 }  // namespace
 
+bool has_open_extents(const ModelInput& input) { return std::find(input.shape.begin() + 1, input.shape.end(), -1) != input.shape.end(); }
+
+bool has_open_extents(const std::vector<ModelInput>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const ModelInput& input) { return has_open_extents(input); });
+}
+
 ModelInput input_of_layer(const Json& layer) {
   static const Json empty = Json::object();
   const Json* json = layer.find("config");

@@ -16,6 +16,10 @@ struct ModelInput {
   Ints shape;  // batch included; -1 where only the data know
 };
 
+// Whether an extent beside the batch is open.
+bool has_open_extents(const ModelInput& input);
+bool has_open_extents(const std::vector<ModelInput>& inputs);
+
 // Of a serialized InputLayer.
 ModelInput input_of_layer(const Json& input_layer);
 // The leaves of input_layers / output_layers: one reference, a list or an object of them (by sorted key, as Keras flattens).

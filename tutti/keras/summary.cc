@@ -65,8 +65,7 @@ class Summarizer {
   }
 
   Summary run() {
-    for (const auto& input : model_.inputs())
-      out_.open_extents = out_.open_extents || std::find(input.shape.begin() + 1, input.shape.end(), -1) != input.shape.end();
+    out_.open_extents = has_open_extents(model_.inputs());
     count(model_.variables(), true, out_.parameters, out_.trainable, out_.parameter_bytes);
     if (!walk_.layers.empty()) out_.outputs = outputs_of(walk_.layers[0]);
     Cost total = cost(walk_.graph);

@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/base/zip_writer.h"
+#include "tutti/keras/fit/named.h"
 #include "tutti/keras/hdf5/writer.h"
 
 namespace tutti::keras {
@@ -38,22 +39,59 @@ void add_variables(hdf5::Writer& file, const Scope& scope) {
 
 }  // namespace
 
-void write_model(const std::string& path, const Model& model) {
+namespace {
+
+// {"name": "log_cosh", arguments} of a job file as Keras serializes it; text and what is serialized already stay. Lists and tables by
+// output are gone through.
+Json serialized(const Json& json, const char* module) {
+  if (json.is_list()) {
+    Json out = Json::list();
+    for (const Json& item : json.items()) out.push(serialized(item, module));
+    return out;
+  }
+  if (!json.is_object() || json.has("class_name")) return json;
+  Json out = Json::object();
+  if (!json.has("name")) {
+    for (const auto& [key, value] : json.members()) out.set(key, serialized(value, module));
+    return out;
+  }
+  for (const auto& [key, value] : json.members())
+    if (key != "name") out.set(key, value);
+  return JsonMembers{
+      {"module", module}, {"class_name", class_of_name(json.at("name").as_string())}, {"config", out}, {"registered_name", nullptr}};
+}
+
+}  // namespace
+
+void write_model(const std::string& path, const Model& model, const CompiledWith* compiled, bool durable) {
   if (!model.problems().empty()) fail<Unsupported>("keras", "a model with problems is not written: {}", model.problems()[0]);
   if (!model.keras_version().starts_with("3"))
     fail<Unsupported>("keras", "the model is of Keras {}, whose layers a .keras file of Keras 3 cannot hold", model.keras_version());
   OutputFile file(path);
   ZipWriter zip(file);
   put_text(zip, "metadata.json", Json(JsonMembers{{"keras_version", model.keras_version()}, {"date_saved", "1980-01-01@00:00:00"}}).dump());
-  put_text(zip, "config.json", model.config().dump());
+  Json config = model.config();
+  if (compiled != nullptr)
+    config.set("compile_config", JsonMembers{{"optimizer", compiled->optimizer},
+                                             {"loss", serialized(compiled->loss, "keras.losses")},
+                                             {"loss_weights", compiled->loss_weights},
+                                             {"metrics", serialized(compiled->metrics, "keras.metrics")},
+                                             {"weighted_metrics", serialized(compiled->weighted_metrics, "keras.metrics")},
+                                             {"run_eagerly", false},
+                                             {"steps_per_execution", 1},
+                                             {"jit_compile", false}});
+  put_text(zip, "config.json", config.dump());
   hdf5::Writer weights;
   add_variables(weights, model.variables());
+  if (compiled != nullptr)
+    for (size_t i = 0; i < compiled->optimizer_variables.size(); ++i)
+      weights.dataset(fmt::format("optimizer/vars/{}", i), compiled->optimizer_variables[i]);
   zip.begin("model.weights.h5");
   weights.write([&](std::span<const std::byte> bytes) { zip.write(bytes); });
   zip.end();
   for (const auto& [name, text] : model.assets()) put_text(zip, ("assets/" + name).c_str(), text);
   zip.finish();
-  file.commit();
+  file.commit(durable);
 }
 
 namespace {

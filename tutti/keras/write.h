@@ -5,8 +5,16 @@
 
 namespace tutti::keras {
 
-// The model's config and weights; whole or not at all. Throws Unsupported for what a .keras file of today cannot hold.
-void write_model(const std::string& path, const Model& model);
+// What a model was trained with, so that Keras can go on: losses, weights and metrics as configs and job files write them.
+struct CompiledWith {
+  Json optimizer;  // as Keras serializes it
+  Json loss, loss_weights, metrics, weighted_metrics;
+  std::vector<Tensor> optimizer_variables;
+};
+
+// The model's config and weights, and what it was trained with; whole or not at all. Throws Unsupported for what a .keras file of today
+// cannot hold. `durable` as in OutputFile::commit.
+void write_model(const std::string& path, const Model& model, const CompiledWith* compiled = nullptr, bool durable = true);
 
 // An ensemble as layers: members as nested models, then Keras's own merging layers.
 enum class MergeLayer { average, minimum, maximum, add };

@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
+#include "tutti/keras/layers/random.h"
 #include "tutti/keras/lower.h"
 
 namespace tutti::keras {
@@ -21,9 +22,11 @@ bool call_flag(Call& c, size_t position, std::string_view name) {
   return given->constant.is_bool() ? given->constant.as_bool() : given->constant.as_int() != 0;
 }
 
-// Dropout is the identity, unless the file itself calls the layer for training.
+// Dropout is for training, and not for a file that calls the layer so at inference.
 void refuse_training(const Call& c) {
-  if (c.config.number("dropout", 0) > 0 && c.training()) c.config.unsupported("it is called with training=True, whose dropout is random");
+  if (c.draws() && c.config.has("activity_regularizer")) c.config.unsupported("activity_regularizer is not done while training");
+  if (c.config.number("dropout", 0) > 0 && c.training() && !c.draws())
+    c.config.unsupported("it is called with training=True, whose dropout is random");
 }
 
 Value both(Value a, Value b) { return !a ? b : !b ? a : logical_and(a, b); }
@@ -62,6 +65,8 @@ Value project(Call& c, const std::string& key, const std::string& name, Value x,
   config.set("outputs", list);
   config.set("bound", bound);
   config.set("use_bias", c.config.flag("use_bias", true));
+  for (const char* option : {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"})
+    if (c.config.has(option)) config.set(option, c.config.get(option));
   return c.child(key, name, config, {{x, {}}}, projection).signals.at(0).value;
 }
 
@@ -163,7 +168,8 @@ Attended attend(Call& c, Value query, Value key, Value value, Value mask, const 
   for (int64_t i = 0; i < attended; ++i) softmax_axes.push_back(leading + attended + i);
   Value shares = fused ? fused_shares(scores * scale, mask, dtype) : masked_softmax(c, scores, mask, softmax_axes);
   Ints left(permutation.begin(), permutation.begin() + leading);
-  Value out = dot_general(shares, value, {left, batch, softmax_axes, axes});  // [batch..., heads, target..., depth]
+  Value applied = dropped(c, shares, c.config.number("dropout", 0), shares.shape());
+  Value out = dot_general(applied, value, {left, batch, softmax_axes, axes});  // [batch..., heads, target..., depth]
   for (size_t i = 0; i < batch.size(); ++i) order[static_cast<size_t>(batch[i])] = static_cast<int64_t>(i);
   for (size_t i = 0; i < axes.size(); ++i) order[static_cast<size_t>(axes[i])] = leading + static_cast<int64_t>(i);
   return {transpose(out, order), shares};
@@ -280,7 +286,9 @@ Outputs plain_attention(Call& c, Value (*score)(Call& c, Value query, Value key)
   if (call_flag(c, 4, "use_causal_mask") || c.config.flag("causal", false))
     mask = both(mask, expand_dims(causal_mask(c.graph, scores.extent(-2), scores.extent(-1)), {0}));
   if (mask) scores = select(mask, scores, scores - (scores.dtype() == DType::f16 ? 65504.0 : 1e9));
-  Value shares = softmax(scores, {-1}), output = matmul(shares, value);
+  Value shares = softmax(scores, {-1});
+  shares = dropped(c, shares, c.config.number("dropout", 0), shares.shape());
+  Value output = matmul(shares, value);
   if (query_mask) output = select(expand_dims(convert(query_mask, DType::boolean), {-1}), output, scalar(c.graph, output.dtype(), 0));
   return with_scores_if(call_flag(c, 3, "return_attention_scores"), {output, query_mask}, shares);
 }

@@ -1,4 +1,8 @@
-// Image augmentation: nothing happens at inference, but for the layers that are not random.
+// Image augmentation: nothing happens at inference, but for the layers that are not random. While training the random ones draw as Keras's
+// do; those that are not done are refused then.
+#include <cmath>
+#include <numbers>
+
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/histogram_equalization.h"
@@ -9,10 +13,23 @@ namespace tutti::keras {
 
 namespace {
 
-// Integers become floats in some of them.
-Outputs to_float(Call& c) { return convert(image_input(c), c.policy.compute); }
+void refuse_to_draw(const Call& c) {
+  if (c.draws())
+    c.config.unsupported("augments its inputs at random while training, which is not done; hint: augment the data, or leave the layer out");
+}
 
-Outputs unchanged(Call& c) { return c.lowering.keras_major == 2 ? convert(image_input(c), c.policy.compute) : image_input(c); }
+// Integers become floats in some of them.
+Outputs to_float(Call& c) {
+  refuse_to_draw(c);
+  return convert(image_input(c), c.policy.compute);
+}
+
+Value plain(const Call& c) { return c.lowering.keras_major == 2 ? convert(image_input(c), c.policy.compute) : image_input(c); }
+
+Outputs unchanged(Call& c) {
+  refuse_to_draw(c);
+  return plain(c);
+}
 
 struct Range {
   double low, high;
@@ -63,7 +80,104 @@ Outputs clahe(Call& c) {
   return single ? squeeze(y, {0}) : y;
 }
 
-// Options say what happens in training, so any will do.
+// A factor of a config: two numbers, or one that stands for both directions.
+Range factor_of(const Config& config, const char* key) {
+  const Json& given = config.get(key);
+  if (given.is_number()) return {-std::abs(given.as_number()), std::abs(given.as_number())};
+  const auto pair = config.numbers(key);
+  if (pair.size() != 2) config.invalid("'{}' is one number or two; got {}", key, given.dump());
+  return {std::min(pair[0], pair[1]), std::max(pair[0], pair[1])};
+}
+
+// A number an image, f32 [n, 1, ...] of the rank of images.
+Value draw(Call& c, Value images, Range range) {
+  Ints extents(static_cast<size_t>(images.rank()), 1);
+  if (images.rank() == 4) extents[0] = images.extent(0);
+  return c.uniform(extents) * (range.high - range.low) + range.low;
+}
+
+// Each image mirrored or not; with both directions, in both or in none, as Keras does.
+Outputs random_flip(Call& c) {
+  Value x = convert(image_input(c), c.policy.compute);
+  if (!c.draws()) return x;
+  const ImageAxes axes = image_axes(x, c.config.channels_first());
+  const std::string mode = c.config.text("mode", "horizontal_and_vertical");
+  if (mode != "horizontal" && mode != "vertical" && mode != "horizontal_and_vertical")
+    c.config.invalid("'mode' is horizontal, vertical or horizontal_and_vertical; got '{}'", mode);
+  const Value flips = broadcast_to(compare(draw(c, x, {0, 1}), 0.5, Direction::LE), x.shape());
+  if (mode != "vertical") x = select(flips, flip(x, {axes.width}), x);
+  if (mode != "horizontal") x = select(flips, flip(x, {axes.height}), x);
+  return x;
+}
+
+// Images under maps that are drawn: `maps` gives the six numbers of each, [n] or [1], for images of this height and width.
+template <class F>
+Outputs mapped_at_random(Call& c, const F& maps) {
+  Value given = convert(image_input(c), c.policy.compute);
+  if (!c.draws()) return given;
+  const bool first = c.config.channels_first(), single = given.rank() == 3;
+  const ImageAxes axes = image_axes(given, first);
+  Value x = single ? expand_dims(given, {0}) : given;
+  if (first) x = transpose(x, {0, 2, 3, 1});
+  const Shape each{x.extent(0)};
+  std::vector<Value> numbers = maps(each, static_cast<double>(given.extent(axes.height)), static_cast<double>(given.extent(axes.width)));
+  numbers.resize(8, full(c.graph, {DType::f32, each}, 0));
+  Value y = affine_transformed(c.config, x, stack(numbers, 1), "reflect");
+  if (first) y = transpose(y, {0, 3, 1, 2});
+  return convert(single ? squeeze(y, {0}) : y, given.dtype());
+}
+
+Value draw(Call& c, const Shape& each, Range range) { return c.uniform(each) * (range.high - range.low) + range.low; }
+
+Outputs random_rotation(Call& c) {
+  return mapped_at_random(c, [&](const Shape& each, double height, double width) {
+    const Range factor = factor_of(c.config, "factor");
+    const Value angle = draw(c, each, {factor.low * 2 * std::numbers::pi, factor.high * 2 * std::numbers::pi});
+    const Value cosine = unary(Op::cosine, angle), sine = unary(Op::sine, angle);
+    const double x = (width - 1) / 2, y = (height - 1) / 2;
+    return std::vector<Value>{cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y};
+  });
+}
+
+Outputs random_translation(Call& c) {
+  return mapped_at_random(c, [&](const Shape& each, double height, double width) {
+    const Value down = draw(c, each, factor_of(c.config, "height_factor")) * height;
+    const Value across = draw(c, each, factor_of(c.config, "width_factor")) * width;
+    const Value one = full_like(down, 1), zero = full_like(down, 0);
+    return std::vector<Value>{one, zero, -across, zero, one, -down};
+  });
+}
+
+Outputs random_zoom(Call& c) {
+  return mapped_at_random(c, [&](const Shape& each, double height, double width) {
+    const Value down = draw(c, each, factor_of(c.config, "height_factor")) + 1;
+    const Value across = c.config.has("width_factor") ? draw(c, each, factor_of(c.config, "width_factor")) + 1 : down;
+    const Value zero = full_like(down, 0);
+    return std::vector<Value>{across, zero, (1.0 - across) * ((width - 1) / 2), zero, down, (1.0 - down) * ((height - 1) / 2)};
+  });
+}
+
+Outputs random_contrast(Call& c) {
+  if (!c.draws()) return plain(c);
+  const Value x = convert(image_input(c), c.policy.compute);
+  const ImageAxes axes = image_axes(x, c.config.channels_first());
+  const Json& given = c.config.get("factor");
+  const Range factor = given.is_number() ? Range{given.as_number(), given.as_number()} : factor_of(c.config, "factor");
+  const Value middle = mean(x, {axes.height, axes.width}, true);
+  const Value by = convert(draw(c, x, {1 - factor.low, 1 + factor.high}), x.dtype());
+  const Range range = value_range(c.config);
+  return clamp((x - middle) * by + middle, range.low, range.high);
+}
+
+Outputs random_brightness(Call& c) {
+  if (!c.draws()) return plain(c);
+  const Value x = convert(image_input(c), c.policy.compute);
+  const Range factor = factor_of(c.config, "factor"), range = value_range(c.config);
+  const Value by = convert(draw(c, x, factor) * (range.high - range.low), x.dtype());
+  return clamp(x + by, std::min(range.low, range.high), std::max(range.low, range.high));
+}
+
+// What the options say happens in training, so any will do.
 constexpr std::string_view random_options = "*";
 
 }  // namespace
@@ -79,13 +193,13 @@ Rows augmentation_layers() {
       {"MaxNumBoundingBoxes", unchanged, Masking::drop, random_options, "images alone; dictionaries are refused"},
       {"MixUp", unchanged, Masking::drop, random_options},
       {"RandAugment", to_float, Masking::drop, random_options},
-      {"RandomBrightness", unchanged, Masking::drop, random_options},
+      {"RandomBrightness", random_brightness, Masking::drop, random_options},
       {"RandomColorDegeneration", unchanged, Masking::drop, random_options},
       {"RandomColorJitter", unchanged, Masking::drop, random_options},
-      {"RandomContrast", unchanged, Masking::drop, random_options},
+      {"RandomContrast", random_contrast, Masking::drop, random_options},
       {"RandomElasticTransform", to_float, Masking::drop, random_options},
       {"RandomErasing", to_float, Masking::drop, random_options},
-      {"RandomFlip", to_float, Masking::drop, random_options},
+      {"RandomFlip", random_flip, Masking::drop, random_options},
       {"RandomGaussianBlur", to_float, Masking::drop, random_options},
       {"RandomGrayscale", unchanged, Masking::drop, random_options},
       {"RandomHeight", to_float, Masking::drop, random_options, "of Keras 2"},
@@ -93,13 +207,13 @@ Rows augmentation_layers() {
       {"RandomInvert", unchanged, Masking::drop, random_options},
       {"RandomPerspective", to_float, Masking::drop, random_options},
       {"RandomPosterization", unchanged, Masking::drop, random_options},
-      {"RandomRotation", to_float, Masking::drop, random_options},
+      {"RandomRotation", random_rotation, Masking::drop, random_options},
       {"RandomSaturation", unchanged, Masking::drop, random_options},
       {"RandomSharpness", to_float, Masking::drop, random_options},
       {"RandomShear", to_float, Masking::drop, random_options},
-      {"RandomTranslation", to_float, Masking::drop, random_options},
+      {"RandomTranslation", random_translation, Masking::drop, random_options},
       {"RandomWidth", to_float, Masking::drop, random_options, "of Keras 2"},
-      {"RandomZoom", to_float, Masking::drop, random_options},
+      {"RandomZoom", random_zoom, Masking::drop, random_options},
       {"Solarization", to_float, Masking::drop, random_options},
   };
   return rows;

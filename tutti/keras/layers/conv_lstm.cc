@@ -17,6 +17,7 @@ Shape with_axes(const Ints& lead, const Ints& middle, const Ints& tail) {
 
 // x: [time, batch, spatial..., channels]
 CellRun conv_lstm_cell(Call& c, Value x) {
+  if (c.draws() && c.config.number("recurrent_dropout", 0) > 0) c.config.unsupported("recurrent_dropout is not done while training");
   int64_t spatial = x.rank() - 3, filters = c.config.positive("filters");
   Ints size = c.config.ints("kernel_size", spatial);
   Windows windows{.strides = c.config.ints("strides", spatial, Ints(static_cast<size_t>(spatial), 1)),

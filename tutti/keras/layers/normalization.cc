@@ -54,6 +54,17 @@ Moments moments(Value x, Value mask, const Ints& axes) {
   return {average, sum(square(select(kept, x - average, zero)), axes, true) / count};
 }
 
+// Of all samples of the batch, by all who compute a part of it.
+Moments moments_of_all(const Call& c, Value x, const Ints& axes) {
+  const Fit& fit = *c.lowering.fit;
+  if (c.mask()) c.config.unsupported("a mask is not done with batch normalization by the whole batch");
+  const auto over_all = [&](Value own) {
+    return fit.over_parts(own * convert(fit.share, own.dtype()), c.config.where() + " by the whole batch");
+  };
+  const Value average = over_all(mean(x, axes, true));
+  return {average, over_all(mean(square(x - average), axes, true))};
+}
+
 Outputs batch_normalization(Call& c) {
   Value x = c.x();
   if (c.config.has("virtual_batch_size")) c.config.unsupported("virtual_batch_size is not done");
@@ -74,8 +85,18 @@ Outputs batch_normalization(Call& c) {
     for (const char* name : {"moving_stddev", "renorm_mean", "renorm_stddev"}) weight(name, false);
   x = convert(x, precise);
   if (c.training() && c.config.flag("trainable", true)) {
-    if (renorm) c.config.unsupported("renorm together with training=True in a call is not done");
-    used = moments(x, c.mask(), other_axes(x, axes));
+    if (renorm) c.config.unsupported("renorm is not done while training");
+    const bool by_all =
+        c.lowering.fit != nullptr && c.lowering.fit->is_part && (c.lowering.fit->synchronizes || c.config.flag("synchronized", false));
+    used = by_all ? moments_of_all(c, x, other_axes(x, axes)) : moments(x, c.mask(), other_axes(x, axes));
+    const double momentum = c.config.number("momentum", 0.99);
+    const auto follow = [&](const char* name, Value now) {
+      c.assign(name, convert(c.latest(name), precise) * momentum + reshape(now, shape) * (1 - momentum));
+    };
+    if (c.draws()) {
+      follow("moving_mean", used.mean);
+      follow("moving_variance", used.variance);
+    }
   }
   return convert(normalized(x, used.mean, used.variance, c.config.number("epsilon", 1e-3), scaling), c.policy.compute);
 }

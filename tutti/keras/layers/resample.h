@@ -29,4 +29,9 @@ Value crop_to_aspect_ratio(Value images, int64_t height, int64_t width, bool cha
 // Borders of `value` on two sides so that the proportions become (nearly) height : width.
 Value pad_to_aspect_ratio(Value images, int64_t height, int64_t width, double value, bool channels_first);
 
+// Images [n, h, w, c] under affine maps, [n, 8] or [1, 8]: pixel (y, x) of the result comes from (b0 x + b1 y + b2, a0 x + a1 y + a2); c0
+// and c1 go with the channel's number, as in Keras. By the config's interpolation, fill_mode (or this one) and fill_value.
+class Config;
+Value affine_transformed(const Config& config, Value images, Value transform, const char* fill_mode);
+
 }  // namespace tutti::keras

@@ -58,8 +58,21 @@ Outputs center_crop(Call& c) {
   return slice_axis(slice_axis(images, axes.height, top, top + height), axes.width, left, left + width);
 }
 
-// Nothing at inference, but in Keras 2: there it resizes.
+// A part of all images of a batch, drawn. Nothing at inference, but in Keras 2: there it resizes.
 Outputs random_crop(Call& c) {
+  if (c.draws()) {
+    const bool first = c.config.channels_first();
+    const int64_t height = c.config.positive("height"), width = c.config.positive("width");
+    Value x = convert(image_input(c), c.policy.compute);
+    const ImageAxes axes = image_axes(x, first);
+    const int64_t down = x.extent(axes.height) - height, across = x.extent(axes.width) - width;
+    if (down <= 0 || across <= 0) return smart_resize(x, height, width, first);
+    const auto cut = [&](Value images, int64_t axis, int64_t size, int64_t room) {
+      const Value begin = convert(floor(c.uniform({1}, false) * static_cast<double>(room + 1)), DType::i32);
+      return take(images, iota(c.graph, {DType::i32, {size}}, 0) + begin, axis);
+    };
+    return cut(cut(x, axes.height, height, down), axes.width, width, across);
+  }
   if (c.lowering.keras_major != 2) return image_input(c);
   return smart_resize(convert(image_input(c), c.policy.compute), c.config.integer("height"), c.config.integer("width"),
                       c.config.channels_first());

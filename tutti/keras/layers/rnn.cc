@@ -1,4 +1,5 @@
 #include "tutti/keras/layers/rnn.h"
+#include "tutti/keras/layers/random.h"
 
 #include <algorithm>
 
@@ -84,8 +85,15 @@ void zero_masked(const Call& c, Loop& loop, Value mask, const RnnOptions& option
 
 // Dropout is nothing at inference, unless the model was built to keep it.
 void refuse_training(const Call& c, const Config& cell) {
-  if (c.training() && (cell.number("dropout", 0) > 0 || cell.number("recurrent_dropout", 0) > 0))
+  if (!c.draws() && c.training() && (cell.number("dropout", 0) > 0 || cell.number("recurrent_dropout", 0) > 0))
     c.config.unsupported("is called with training=True, so its dropout would draw random numbers at inference");
+}
+
+// One draw for all steps. x: [time, batch, ...], or without time.
+Value with_input_dropout(Call& c, const Config& cell, Value x, bool has_time) {
+  Ints noise = x.shape().extents();
+  if (has_time) noise[0] = 1;
+  return dropped(c, x, cell.number("dropout", 0), noise);
 }
 
 }  // namespace
@@ -118,6 +126,7 @@ RecurrentOutput run_cells(Call& c, const std::vector<Cell>& cells, const Recurre
   for (const Cell& each : cells) {
     Call cell = each.call;
     refuse_training(c, cell.config);
+    x = with_input_dropout(c, cell.config, x, true);
     CellRun run = each.kind.bind(cell, convert(x, cell.policy.compute));
     Values carries;
     for (size_t i = 0; i < each.kind.states; ++i) {
@@ -235,6 +244,7 @@ Outputs single_step(Call& c, const std::vector<Cell>& cells) {
   for (const Cell& each : cells) {
     Call cell = each.call;
     refuse_training(c, cell.config);
+    x = with_input_dropout(c, cell.config, x, false);
     CellRun run = each.kind.bind(cell, expand_dims(convert(x, cell.policy.compute), {0}));
     Values own;
     for (size_t i = 0; i < each.kind.states; ++i) {

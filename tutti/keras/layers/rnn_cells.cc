@@ -2,6 +2,7 @@
 
 #include "tutti/graph/compose.h"
 #include "tutti/keras/activations.h"
+#include "tutti/keras/layers/random.h"
 #include "tutti/keras/lower.h"
 
 namespace tutti::keras {
@@ -26,6 +27,28 @@ Value recurrent_activation(Call& inside, Value x) { return activate_by(inside, "
 // x: [..., in], kernel: [in, out]
 Value project(Value x, Value kernel) { return dot_general(x, kernel, {{}, {}, {x.rank() - 1}, {0}}); }
 
+// The state's part of the sums at `gates` gates, [batch, gates * units]; where the state is masked, each gate sees its own mask.
+Value project_state(Value h, Value recurrent, Value mask, int64_t gates) {
+  if (!mask) return project(h, recurrent);
+  std::vector<Value> parts;
+  for (int64_t gate = 0; gate < gates; ++gate) parts.push_back(project(h * index_axis(mask, 0, gate), part(recurrent, gate, gates)));
+  return concatenate(parts, -1);
+}
+
+// Recurrent dropout: drawn once for all steps. Absent where there is none.
+Value recurrent_mask(Call& c, int64_t gates, int64_t batch, int64_t units) {
+  const double rate = c.config.number("recurrent_dropout", 0);
+  if (!c.draws() || rate <= 0) return {};
+  const Shape shape{batch, gates, units};  // what a sample draws lies together
+  return transpose(dropped(c, full(c.graph, {c.policy.compute, shape}, 1), rate, shape), {1, 0, 2});
+}
+
+// With the mask behind them, if there is one.
+Values with_mask(Values weights, Value mask) {
+  if (mask) weights.push_back(mask);
+  return weights;
+}
+
 }  // namespace
 
 Values lstm_gates(Call& inside, Value z, Value c) {
@@ -36,49 +59,50 @@ Values lstm_gates(Call& inside, Value z, Value c) {
   return {o * activation(inside, c), c};
 }
 
-CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias) {
+CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias, Value mask) {
   Value projected = project(x, kernel);
   if (bias) projected = projected + bias;
   auto step = [](Call& inside, Value p, const Values& states, const Values& weights) {
-    return lstm_gates(inside, p + project(states[0], weights[0]), states[1]);
+    return lstm_gates(inside, p + project_state(states[0], weights[0], weights.size() > 1 ? weights[1] : Value{}, 4), states[1]);
   };
-  return {projected, {recurrent}, {x.extent(1), recurrent.extent(0)}, step};
+  return {projected, with_mask({recurrent}, mask), {x.extent(1), recurrent.extent(0)}, step};
 }
 
-CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias) {
+CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias, Value mask) {
   Value projected = project(x, kernel);
   Values weights{recurrent};
   if (bias) {
     projected = projected + index_axis(bias, 0, 0);
     weights.push_back(index_axis(bias, 0, 1));
   }
-  auto step = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
-    Value h = states[0], inner = project(h, w[0]);  // [batch, 3 * units]: z, r, candidate
-    if (w.size() > 1) inner = inner + w[1];
+  auto step = [has_bias = bool(bias), has_mask = bool(mask)](Call& inside, Value p, const Values& states, const Values& w) -> Values {
+    Value h = states[0], inner = project_state(h, w[0], has_mask ? w.back() : Value{}, 3);  // [batch, 3 * units]: z, r, candidate
+    if (has_bias) inner = inner + w[1];
     Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 3));
     Value r = recurrent_activation(inside, part(p, 1, 3) + part(inner, 1, 3));
     Value candidate = activation(inside, part(p, 2, 3) + r * part(inner, 2, 3));
     return {z * h + (1.0 - z) * candidate};
   };
-  return {projected, weights, {x.extent(1), recurrent.extent(0)}, step};
+  return {projected, with_mask(weights, mask), {x.extent(1), recurrent.extent(0)}, step};
 }
 
 namespace {
 
 // The older form: the state is reset before its product.
-CellRun gru_run_reset_before(Value x, Value kernel, Value recurrent, Value bias) {
+CellRun gru_run_reset_before(Value x, Value kernel, Value recurrent, Value bias, Value mask) {
   int64_t units = recurrent.extent(0);
   Value projected = project(x, kernel);
   if (bias) projected = projected + bias;
   auto step = [](Call& inside, Value p, const Values& states, const Values& w) -> Values {
-    Value h = states[0], inner = project(h, w[0]);  // [batch, 2 * units]: z, r
+    const Value drop = w.size() > 2 ? w[2] : Value{};
+    Value h = states[0], inner = project_state(h, w[0], drop, 2);  // [batch, 2 * units]: z, r
     Value z = recurrent_activation(inside, part(p, 0, 3) + part(inner, 0, 2));
     Value r = recurrent_activation(inside, part(p, 1, 3) + part(inner, 1, 2));
-    Value candidate = activation(inside, part(p, 2, 3) + project(r * h, w[1]));
+    Value candidate = activation(inside, part(p, 2, 3) + project(r * (drop ? h * index_axis(drop, 0, 2) : h), w[1]));
     return {z * h + (1.0 - z) * candidate};
   };
   Values weights{slice_axis(recurrent, 1, 0, 2 * units), slice_axis(recurrent, 1, 2 * units, 3 * units)};
-  return {projected, weights, {x.extent(1), units}, step};
+  return {projected, with_mask(weights, mask), {x.extent(1), units}, step};
 }
 
 }  // namespace
@@ -86,7 +110,8 @@ CellRun gru_run_reset_before(Value x, Value kernel, Value recurrent, Value bias)
 CellRun lstm_cell(Call& c, Value x) {
   int64_t units = c.config.positive("units");
   Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
-  return lstm_run(x, kernel, recurrent, c.config.flag("use_bias", true) ? c.weight("bias", {4 * units}) : Value{});
+  return lstm_run(x, kernel, recurrent, c.config.flag("use_bias", true) ? c.weight("bias", {4 * units}) : Value{},
+                  recurrent_mask(c, 4, x.extent(1), units));
 }
 
 CellRun gru_cell(Call& c, Value x) {
@@ -95,7 +120,7 @@ CellRun gru_cell(Call& c, Value x) {
   bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3);
   Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units}), bias;
   if (c.config.flag("use_bias", true)) bias = c.weight("bias", reset_after ? Shape{2, 3 * units} : Shape{3 * units});
-  return (reset_after ? gru_run : gru_run_reset_before)(x, kernel, recurrent, bias);
+  return (reset_after ? gru_run : gru_run_reset_before)(x, kernel, recurrent, bias, recurrent_mask(c, 3, x.extent(1), units));
 }
 
 CellRun simple_rnn_cell(Call& c, Value x) {
@@ -104,9 +129,9 @@ CellRun simple_rnn_cell(Call& c, Value x) {
   Value projected = project(x, kernel);
   if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {units});
   auto step = [](Call& inside, Value p, const Values& states, const Values& weights) -> Values {
-    return {activation(inside, p + project(states[0], weights[0]))};
+    return {activation(inside, p + project_state(states[0], weights[0], weights.size() > 1 ? weights[1] : Value{}, 1))};
   };
-  return {projected, {recurrent}, {x.extent(1), units}, step};
+  return {projected, with_mask({recurrent}, recurrent_mask(c, 1, x.extent(1), units)), {x.extent(1), units}, step};
 }
 
 const CellKind* find_cell(std::string_view class_name) {

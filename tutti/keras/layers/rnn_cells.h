@@ -32,9 +32,9 @@ inline constexpr CellKind lstm_kind{lstm_cell, 2}, gru_kind{gru_cell, 1}, simple
 const CellKind* find_cell(std::string_view class_name);
 
 // From weights in Keras's order of gates (i, f, c, o; z, r, candidate); bias absent, [4 * units], or [2, 3 * units] for the input and for
-// the state.
-CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias);
-CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias);
+// the state. `mask`: what the state is multiplied by at each gate, [gates, batch, units], the same at all steps; or absent.
+CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias, Value mask = {});
+CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias, Value mask = {});
 
 // The next [h, c] from the sums at the gates, z: [..., 4 * units] in the order i, f, c, o.
 Values lstm_gates(Call& inside, Value z, Value c);

@@ -221,8 +221,8 @@ Outputs ssim(Call& c) {
 
 enum class Fill { constant, nearest, wrap, mirror, reflect };
 
-Fill read_fill(const Config& config) {
-  std::string mode = config.text("fill_mode", "constant");
+Fill read_fill(const Config& config, const char* otherwise = "constant") {
+  std::string mode = config.text("fill_mode", otherwise);
   for (auto [name, fill] : {std::pair("constant", Fill::constant), std::pair("nearest", Fill::nearest), std::pair("wrap", Fill::wrap),
                             std::pair("mirror", Fill::mirror), std::pair("reflect", Fill::reflect)})
     if (mode == name) return fill;
@@ -318,30 +318,33 @@ Outputs map_coordinates(Call& c) {
   return sample(c.config, x, places, {}, {order == 1, read_fill(c.config), c.config.number("fill_value", 0)});
 }
 
-// Pixel (y, x) of the result comes from (b0 x + b1 y + b2, a0 x + a1 y + a2); c0 and c1 go with the channel's number, as in Keras.
 Outputs affine_transform(Call& c) {
   Images images = read_images(c);
-  Value x = images.x, transform = operand(c, 1, "transform").value();
+  Value transform = operand(c, 1, "transform").value();
   transform = convert(transform, float_type(transform.dtype()));
   if (transform.rank() == 1) transform = expand_dims(transform, {0});
-  if (transform.rank() != 2 || transform.extent(1) != 8 || (transform.extent(0) != 1 && transform.extent(0) != x.extent(0)))
-    c.config.invalid("'transform' has eight numbers an image; got {}", to_string(transform.type()));
-  std::string interpolation = c.config.text("interpolation", "bilinear");
-  if (interpolation != "bilinear" && interpolation != "nearest")
-    c.config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
-  Type places{transform.dtype(), x.shape()}, counts{DType::i32, x.shape()};
-  auto factor = [&](int64_t i) { return reshape(index_axis(transform, 1, i), {transform.extent(0), 1, 1, 1}); };
-  Value row = iota(c.graph, places, 1), column = iota(c.graph, places, 2), channel = iota(c.graph, places, 3);
-  Value y = row * factor(4) + column * factor(3) + channel * factor(6) + factor(5);
-  Value across = row * factor(1) + column * factor(0) + channel * factor(7) + factor(2);
-  Ints strides = x.shape().strides();
-  Value fixed = iota(c.graph, counts, 0) * static_cast<double>(strides[0]) + iota(c.graph, counts, 3);
-  Value out = sample(c.config, x, {{1, y}, {2, across}}, fixed,
-                     {interpolation == "bilinear", read_fill(c.config), c.config.number("fill_value", 0)});
-  return as_given(images, out);
+  return as_given(images, affine_transformed(c.config, images.x, transform, "constant"));
 }
 
 }  // namespace
+
+Value affine_transformed(const Config& config, Value x, Value transform, const char* fill_mode) {
+  if (transform.rank() != 2 || transform.extent(1) != 8 || (transform.extent(0) != 1 && transform.extent(0) != x.extent(0)))
+    config.invalid("'transform' has eight numbers an image; got {}", to_string(transform.type()));
+  std::string interpolation = config.text("interpolation", "bilinear");
+  if (interpolation != "bilinear" && interpolation != "nearest")
+    config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
+  Type places{transform.dtype(), x.shape()}, counts{DType::i32, x.shape()};
+  auto factor = [&](int64_t i) { return reshape(index_axis(transform, 1, i), {transform.extent(0), 1, 1, 1}); };
+  Graph& graph = x.graph();
+  Value row = iota(graph, places, 1), column = iota(graph, places, 2), channel = iota(graph, places, 3);
+  Value y = row * factor(4) + column * factor(3) + channel * factor(6) + factor(5);
+  Value across = row * factor(1) + column * factor(0) + channel * factor(7) + factor(2);
+  Ints strides = x.shape().strides();
+  Value fixed = iota(graph, counts, 0) * static_cast<double>(strides[0]) + iota(graph, counts, 3);
+  return sample(config, x, {{1, y}, {2, across}}, fixed,
+                {interpolation == "bilinear", read_fill(config, fill_mode), config.number("fill_value", 0)});
+}
 
 Rows image_operations() {
   static const LayerRow rows[] = {

@@ -228,7 +228,7 @@ Rows unary_operations() {
       operation("Sinh", on_float<apply<Op::sinh>>),
       operation("Sqrt", on_float<sqrt>),
       operation("Square", on_any<squared>),
-      operation("StopGradient", on_any<same>),
+      operation("StopGradient", on_any<stop_gradient>),
       operation("Tan", on_float<apply<Op::tan>>),
       operation("Tanh", on_float<tanh>),
       operation("Trunc", on_any<truncate>),

@@ -160,7 +160,7 @@ class Evaluation {
   std::optional<Ints> run(ValueId id) {
     const Type& type = graph_.type(id);
     if (++steps_ > most_steps || type.shape.elements() > most_elements || !is_integer(type.dtype)) return {};
-    const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+    const Node& node = graph_.maker(id);
     if (node.op == Op::constant) return literal(node.literal);
     std::vector<Ints> operands;
     for (ValueId operand : node.operands) {

@@ -17,6 +17,7 @@ std::vector<Signal> signals(const std::vector<Value>& values) {
 }
 
 Outputs identity(Call& c) { return tensor(c); }
+Outputs stopped(Call& c) { return stop_gradient(tensor(c)); }
 
 // Tensors to be joined have one rank.
 Outputs concat(Call& c) {
@@ -364,7 +365,7 @@ std::span<const Function> array_functions() {
       {"split", split_value},
       {"squeeze", squeeze_axes},
       {"stack", stack_values},
-      {"stop_gradient", identity},
+      {"stop_gradient", stopped},
       {"tensordot", tensordot},
       {"tile", tile_tensor},
       {"transpose", transpose_axes},

@@ -1,0 +1,211 @@
+// Every training case of cases.py step by step: the losses of Keras, and its weights in the end.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tutti/base/file.h"
+#include "tutti/data/npz.h"
+#include "tutti/device/device.h"
+#include "tutti/run/train_step.h"
+#include "tutti/transform/stack.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = fs::path(TUTTI_TEST_DATA) / "fit_cases";
+
+std::vector<Tensor> arrays(const NpzReader& file, char prefix) {
+  std::vector<Tensor> out;
+  const auto has = [&](const std::string& name) { return std::find(file.names().begin(), file.names().end(), name) != file.names().end(); };
+  for (std::string name; has(name = prefix + std::to_string(out.size()));) out.push_back(file.open(name).all());
+  return out;
+}
+
+Tensor rows(const Tensor& all, int64_t first, int64_t count) {
+  Ints extents = all.shape().extents();
+  const auto row_bytes = static_cast<size_t>(all.type().bytes() / extents[0]);
+  extents[0] = count;
+  Tensor out(all.dtype(), extents);
+  std::copy_n(all.bytes().begin() + static_cast<std::ptrdiff_t>(row_bytes * static_cast<size_t>(first)), out.bytes().size(),
+              out.bytes().begin());
+  return out;
+}
+
+Tensor backwards(const Tensor& x) {
+  std::vector<Tensor> parts;
+  for (int64_t i = x.shape()[0]; i-- > 0;) parts.push_back(x.part(i));
+  return Tensor::stacked(parts);
+}
+
+// How cases run: on a device, or on the cpu as the second of two models in one program, of which the first one sees other data.
+constexpr const char* stacked_device = "stacked";
+std::string device_of(const std::string& way) { return way == stacked_device ? "cpu" : way; }
+
+// Programs of a case by batch size, and the states they share.
+class Trained {
+ public:
+  Trained(const fs::path& folder, const std::string& way, const Json& facts)
+      : stacked_(way == stacked_device),
+        model_(keras::load(folder / "start.keras")),
+        device_(open_device(device_of(way))),
+        optimizer_(keras::read_named(model_.compile_config().at("optimizer"), "optimizer"), Json()) {
+    const Json* own = facts.find("loss");
+    const Json& losses = own != nullptr ? *own : model_.compile_config().at("loss");
+    for (size_t i = 0; i < model_.output_names().size(); ++i)
+      options_.losses.push_back(keras::read_named(losses.is_list() ? losses[i] : losses, "loss"));
+    if (const Json* weights = model_.compile_config().find("loss_weights"); weights != nullptr && weights->is_list())
+      for (const Json& weight : weights->items()) options_.loss_weights.push_back(weight.as_number());
+  }
+
+  double step(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const std::vector<Tensor>& w) {
+    const int64_t batch = x[0].shape()[0];
+    auto& program = programs_[batch];
+    if (program == nullptr) {
+      options_.batch = batch;
+      options_.input_shapes.clear();
+      options_.targets.clear();
+      options_.sample_weights.clear();
+      for (const Tensor& input : x) options_.input_shapes.push_back(input.shape());
+      for (const Tensor& target : y) options_.targets.push_back(target.type());
+      for (const Tensor& weight : w) options_.sample_weights.push_back(weight.shape());
+      Graph graph = train_step(model_, options_, optimizer_).graph;
+      const auto twice = [](const Node& state) { return Tensor::stacked(std::vector{state.literal, state.literal}); };
+      if (stacked_) graph = stack_models(graph, 2, twice);
+      verify(graph);
+      CompileSettings settings;
+      settings.threads = 1;
+      settings.states = &states_;
+      program = device_->compile(graph, settings);
+    }
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < x.size(); ++i) inputs.push_back(x[i].converted(model_.inputs()[i].dtype));
+    inputs.push_back(Tensor::scalar<uint64_t>(1));
+    inputs.push_back(Tensor::scalar<uint64_t>(steps_++));
+    for (size_t i = 0; i < y.size(); ++i) {
+      inputs.push_back(y[i]);
+      if (!w.empty()) inputs.push_back(w[i]);
+    }
+    if (stacked_)
+      for (Tensor& input : inputs) input = Tensor::stacked(std::vector{input.shape().rank() == 0 ? input : backwards(input), input});
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<Buffer*> from, to;
+    for (const Tensor& input : inputs) {
+      from.push_back(buffers.emplace_back(device_->allocate(input.type())).get());
+      device_->to_device(input.bytes(), *from.back());
+    }
+    for (const Type& type : program->output_types()) to.push_back(buffers.emplace_back(device_->allocate(type)).get());
+    program->run(from, to);
+    std::vector<float> loss(stacked_ ? 2 : 1);
+    device_->to_host(*to[0], std::as_writable_bytes(std::span(loss)));
+    return static_cast<double>(loss.back());
+  }
+
+  // Of the variables, which lie in the order of those of the end.
+  std::string difference(const fs::path& end) {
+    const keras::Model expected = keras::load(end);
+    const auto ours = model_.variables().flatten(), theirs = expected.variables().flatten();
+    for (size_t i = 0; i < ours.size(); ++i) {
+      if (ours[i]->type.dtype != DType::f32) continue;
+      Tensor now = ours[i]->value;
+      if (const auto found = states_.find(ours[i]->path); found != states_.end()) {
+        now = Tensor(found->second->type());
+        device_->to_host(*found->second, now.bytes());
+        if (stacked_) now = now.part(1);
+      }
+      double largest = 0, worst = 0;
+      for (size_t k = 0; k < now.as<float>().size(); ++k) {
+        const double a = static_cast<double>(std::as_const(now).as<float>()[k]), b = static_cast<double>(theirs[i]->value.as<float>()[k]);
+        largest = std::max(largest, std::fabs(b));
+        worst = std::max(worst, std::isfinite(a) ? std::fabs(a - b) : 1e30);
+      }
+      if (worst > 1e-3 * largest) return fmt::format("{} is off by {} of {}", ours[i]->path, worst, largest);
+    }
+    return "";
+  }
+
+ private:
+  bool stacked_;
+  keras::Model model_;
+  std::shared_ptr<Device> device_;
+  keras::Optimizer optimizer_;
+  keras::TrainingOptions options_;
+  StateBuffers states_;
+  std::map<int64_t, std::unique_ptr<Program>> programs_;
+  uint64_t steps_ = 0;
+};
+
+void expect_like_keras(const fs::path& folder, const std::string& device) {
+  const auto bytes = read_all(*open_file(folder / "case.json"), 1 << 20);
+  const Json facts = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const NpzReader data(folder / "data.npz");
+  const auto x = arrays(data, 'x'), y = arrays(data, 'y'), w = arrays(data, 'w');
+  const int64_t count = x[0].shape()[0], batch = facts.at("batch").as_int();
+  Trained trained(folder, device, facts);
+  const auto part = [&](const std::vector<Tensor>& all, int64_t first, int64_t size) {
+    std::vector<Tensor> out;
+    for (const Tensor& one : all) out.push_back(rows(one, first, size));
+    return out;
+  };
+  for (int64_t step = 0; step < facts.at("steps").as_int(); ++step) {
+    const int64_t first = step * batch % count, size = std::min(batch, count - first);
+    const double expected = facts.at("losses")[static_cast<size_t>(step)].as_number();
+    const double got = trained.step(part(x, first, size), part(y, first, size), part(w, first, size));
+    if (!(std::fabs(got - expected) <= 2e-4 * std::max(1.0, std::fabs(expected)))) {
+      ADD_FAILURE() << folder.filename() << " on " << device << ": the loss of step " << step << " is " << got << ", of Keras " << expected;
+      return;
+    }
+  }
+  EXPECT_EQ(trained.difference(folder / "end.keras"), "") << folder.filename() << " on " << device;
+}
+
+constexpr const char* xla_device = "xla:cpu";
+
+void expect_family(const std::string& prefix, const std::string& device) {
+  int count = 0;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(root)) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  const char* only = std::getenv("TUTTI_FIT_CASE");
+  for (const auto& folder : folders) {
+    const std::string name = folder.filename();
+    const bool has_family = name.find('_') != std::string::npos && (name.starts_with("optimizer_") || name.starts_with("schedule_") ||
+                                                                    name.starts_with("loss_") || name.starts_with("layer_"));
+    if (prefix.empty() ? has_family : !name.starts_with(prefix)) continue;
+    // XLA takes long to compile a step: every fourth.
+    if (count++ % 4 != 0 && device == xla_device && only == nullptr) continue;
+    if (only != nullptr && name != only) continue;
+    try {
+      expect_like_keras(folder, device);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << name << " on " << device << ": " << error.what();
+    }
+  }
+  EXPECT_GT(count, 0) << "no case of " << root;
+}
+
+class LikeKeras : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    try {
+      open_device(device_of(GetParam()));
+    } catch (const DeviceError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(device, LikeKeras, testing::Values("reference", "cpu", stacked_device, xla_device), [](const auto& one) {
+  const std::string name = one.param;
+  return name == xla_device ? "xla" : name;
+});
+
+TEST_P(LikeKeras, optimizers) { expect_family("optimizer_", GetParam()); }
+TEST_P(LikeKeras, schedules) { expect_family("schedule_", GetParam()); }
+TEST_P(LikeKeras, losses) { expect_family("loss_", GetParam()); }
+TEST_P(LikeKeras, layers) { expect_family("layer_", GetParam()); }
+TEST_P(LikeKeras, options_of_layers_and_models) { expect_family("", GetParam()); }
+
+}  // namespace
+}  // namespace tutti
