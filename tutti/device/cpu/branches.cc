@@ -21,16 +21,13 @@ bool is_heavy(const Node& node) { return node.op == Op::dot_general || node.op =
 // them is the end of a branch, and a node that one branch alone reads is part of it.
 class BranchFinder {
  public:
-  explicit BranchFinder(const Graph& graph)
-      : graph_(graph), branch_(graph.nodes().size(), no_branch), constant_(graph.nodes().size()), readers_(graph.value_count()) {
-    for (size_t n = 0; n < graph.nodes().size(); ++n) {
-      const Node& node = graph.nodes()[n];
-      for (ValueId id : node.operands) readers_[at(id)].push_back(n);
+  explicit BranchFinder(const Selection& selection)
+      : selection_(selection), graph_(selection.graph()), branch_(graph_.nodes().size(), no_branch), constant_(graph_.nodes().size()) {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
       constant_[n] = node.op != Op::parameter || is_constant_leaf(node);
       for (ValueId id : node.operands) constant_[n] = constant_[n] && constant_[producer(id)];
     }
-    for (const auto& output : graph.outputs()) is_output_.insert(output.value);
-    for (const auto& update : graph.updates()) is_output_.insert(update.next);
   }
 
   // `joins`: heavy nodes that count as what joins branches.
@@ -51,24 +48,27 @@ class BranchFinder {
   int32_t branch(size_t node) const { return branch_[node]; }
   bool is_leaf(size_t n) const { return row(graph_.nodes()[n].op).op_class == OpClass::leaf; }
   bool is_constant(ValueId id) const { return constant_[producer(id)]; }
-  const std::vector<size_t>& readers(ValueId id) const { return readers_[at(id)]; }
-  bool is_output(ValueId id) const { return is_output_.contains(id); }
+  // Whether anyone but the branch's own nodes reads a value.
+  bool is_read_outside(ValueId id, int32_t branch) const {
+    const auto readers = selection_.readers(id);
+    return std::any_of(readers.begin(), readers.end(), [&](int32_t n) { return branch_of_reader(n) != branch; });
+  }
 
  private:
   size_t producer(ValueId id) const { return static_cast<size_t>(graph_.producer(id)); }
+  int32_t branch_of_reader(int32_t node) const { return node < 0 ? behind : branch_[static_cast<size_t>(node)]; }
 
   int32_t label(size_t n, const std::set<size_t>& joins) const {
     const Node& node = graph_.nodes()[n];
     bool all_behind = true;
     int32_t common = no_branch;
-    for (ValueId id : node.results) {
-      if (is_output_.contains(id)) common = behind;
-      for (size_t reader : readers_[at(id)]) {
-        all_behind = all_behind && branch_[reader] == behind;
-        if (common == no_branch) common = branch_[reader];
-        if (branch_[reader] != common) return no_branch;
+    for (ValueId id : node.results)
+      for (int32_t reader : selection_.readers(id)) {
+        const int32_t own = branch_of_reader(reader);
+        all_behind = all_behind && own == behind;
+        if (common == no_branch) common = own;
+        if (own != common) return no_branch;
       }
-    }
     if (!all_behind) return common >= 0 ? common : no_branch;
     return is_heavy(node) && !joins.contains(n) ? static_cast<int32_t>(n) : behind;
   }
@@ -89,11 +89,10 @@ class BranchFinder {
     }
   }
 
+  const Selection& selection_;
   const Graph& graph_;
   std::vector<int32_t> branch_;  // by node: the last heavy node of its branch, or one of the two above
   std::vector<bool> constant_;   // by node: made of constants alone
-  std::vector<std::vector<size_t>> readers_;
-  std::set<ValueId> is_output_;
 };
 
 struct Branch {
@@ -181,13 +180,14 @@ class BranchBuilder {
       const auto results = graph.add(node.op, operands, node.attributes, node.body);
       for (size_t i = 0; i < results.size(); ++i) {
         values[node.results[i]] = results[i];
-        if (is_read_outside(node.results[i], finder_.branch(n))) wanted.push_back(node.results[i]);
+        if (finder_.is_read_outside(node.results[i], finder_.branch(n))) wanted.push_back(node.results[i]);
       }
       step_.nodes.push_back(static_cast<int32_t>(n));
     }
     for (ValueId id : wanted) graph.output("value", values[id]);
     branch.graph = std::make_shared<const Graph>(std::move(graph));
     SelectOptions options = selection_.options();
+    options.scan = nullptr;
     options.threads = 1;
     branch.steps = std::make_shared<const Sequence>(*branch.graph, select_steps(*branch.graph, options));
     const auto ports = branch.steps->output_ports(*branch.graph);
@@ -221,18 +221,13 @@ class BranchBuilder {
   // What is made of constants is made in every branch that needs it, where kernels can see what it is.
   Value constant(Graph& graph, ValueId id) const {
     const Graph& from = selection_.graph();
-    const Node& node = from.nodes()[static_cast<size_t>(from.producer(id))];
+    const Node& node = from.maker(id);
     if (node.op == Op::iota) return graph.iota(from.type(id), node.attributes.integer("dimension"));
     if (row(node.op).op_class == OpClass::leaf) return graph.constant(node.literal);
     std::vector<Value> operands;
     for (ValueId inner : node.operands) operands.push_back(constant(graph, inner));
     const auto place = std::find(node.results.begin(), node.results.end(), id) - node.results.begin();
     return graph.add(node.op, operands, node.attributes, node.body)[static_cast<size_t>(place)];
-  }
-
-  bool is_read_outside(ValueId id, int32_t branch) const {
-    const auto& readers = finder_.readers(id);
-    return finder_.is_output(id) || std::any_of(readers.begin(), readers.end(), [&](size_t n) { return finder_.branch(n) != branch; });
   }
 
   const Selection& selection_;
@@ -271,7 +266,7 @@ std::optional<Step> match_branches(const Selection& selection) {
     all += times.back();
   }
   if (all < worth_it) return {};
-  BranchFinder finder(graph);
+  BranchFinder finder(selection);
   std::map<int32_t, std::vector<size_t>> branches;
   // Cheap layers may follow what joins the branches.
   constexpr size_t most_joins = 8;

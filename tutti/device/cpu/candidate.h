@@ -28,6 +28,7 @@ struct SelectOptions {
   int threads = 1;
   std::vector<Refusal>* refusals = nullptr;  // where to put the reasons why candidates did not take a node, if anyone wants them
   PackMemo* packs = nullptr;                 // of the model, where it may have more programs
+  const Node* scan = nullptr;                // whose body the graph is
 };
 
 // What a candidate may ask about the graph while steps are chosen.
@@ -56,6 +57,8 @@ class Selection {
   std::span<const int32_t> readers(ValueId id) const { return readers_[at(id)]; }
   // A weight's or constant's value, through reshapes of it; nothing for what is only known at run time.
   std::optional<Tensor> known(ValueId id) const;
+  // Whether every turn of the loop, whose body the graph is, reads the same there.
+  bool stays(ValueId id) const;
   // The number that every element of the value is, if it is a constant of one element or broadcast from one.
   std::optional<double> number(ValueId id) const;
 

@@ -19,8 +19,34 @@ struct CpuCache : CompileCache {
   cpu::PackMemo packs;
 };
 
-std::vector<Tensor> evaluate(const Graph& graph) {
-  HostProgram program(graph, cpu::select_steps(graph), "cpu");
+class CpuDevice : public HostDevice {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::string description() const override { return "this machine's processor: fused kernels, one program a model"; }
+  std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
+  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
+    verify(graph);
+    require_float32(settings, name());
+    if (!settings.cache) settings.cache = std::make_shared<CpuCache>();
+    auto& cache = dynamic_cast<CpuCache&>(*settings.cache);
+    std::lock_guard lock(cache.mutex);
+    CompileReport* report = settings.report;
+    PassOptions options;
+    if (report != nullptr) options.report = &report->passes;
+    Graph simple = run_passes(graph, inference_passes(cpu::evaluate, cache.folded), options);
+    const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
+    std::vector<Refusal> refusals;
+    std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
+    if (report != nullptr) describe_steps(simple, steps, *report, refusals);
+    return std::make_unique<HostProgram>(simple, std::move(steps), "cpu", settings.states);
+  }
+  std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
+};
+
+}  // namespace
+
+std::vector<Tensor> cpu::evaluate(const Graph& graph) {
+  HostProgram program(graph, select_steps(graph), "cpu");
   std::vector<HostBuffer> buffers(program.output_types().begin(), program.output_types().end());
   std::vector<Buffer*> outputs;
   for (auto& buffer : buffers) outputs.push_back(&buffer);
@@ -29,31 +55,6 @@ std::vector<Tensor> evaluate(const Graph& graph) {
   for (auto& buffer : buffers) out.push_back(buffer.tensor());
   return out;
 }
-
-class CpuDevice : public HostDevice {
- public:
-  std::string name() const override { return "cpu"; }
-  std::string description() const override { return "this machine's processor: fused kernels, one program a model"; }
-  std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
-  std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
-    verify(graph);
-    if (!settings.cache) settings.cache = std::make_shared<CpuCache>();
-    auto& cache = dynamic_cast<CpuCache&>(*settings.cache);
-    std::lock_guard lock(cache.mutex);
-    CompileReport* report = settings.report;
-    PassOptions options;
-    if (report != nullptr) options.report = &report->passes;
-    Graph simple = run_passes(graph, inference_passes(evaluate, cache.folded), options);
-    const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
-    std::vector<Refusal> refusals;
-    std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
-    if (report != nullptr) describe_steps(simple, steps, *report, refusals);
-    return std::make_unique<HostProgram>(simple, std::move(steps), "cpu");
-  }
-  std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
-};
-
-}  // namespace
 
 std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
 

@@ -19,6 +19,7 @@ std::optional<Step> scan(const Selection& selection, int32_t index, std::string&
   Step step = step_of(selection.graph(), index, "scan");
   SelectOptions options = selection.options();
   options.threads = 1;
+  options.scan = &node;
   std::vector<Step> body = select_steps(*node.body, options);
   step.launches = scan_launches(node, body);
   step.kernel = make_scan(node, std::move(body));
@@ -123,6 +124,16 @@ std::optional<Tensor> Selection::known(ValueId id) const {
   }
   if (!is_constant_leaf(source)) return {};
   return source.literal;
+}
+
+bool Selection::stays(ValueId id) const {
+  if (options_.scan == nullptr) return false;
+  const Node* source = &node(graph_.producer(id));
+  while (source->op == Op::reshape) source = &node(graph_.producer(source->operands[0]));
+  if (source->op != Op::parameter || role(*source) != Graph::Role::input) return false;
+  const auto inputs = graph_.parameters(Graph::Role::input);
+  const int64_t changing = options_.scan->attributes.integer("carries") + options_.scan->attributes.integer("slices");
+  return std::find(inputs.begin(), inputs.end(), source) - inputs.begin() >= changing;
 }
 
 std::optional<double> Selection::number(ValueId id) const { return splat(graph_, id); }

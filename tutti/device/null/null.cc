@@ -16,7 +16,8 @@ class NullProgram : public Program {
     stats_.kernels = total_launches(steps);
     stats_.peak_memory_bytes = plan_memory(graph, steps).arena_bytes;
   }
-  std::unique_ptr<Program> context() const override { return std::make_unique<NullProgram>(*this); }
+  bool computes() const override { return false; }
+  std::unique_ptr<Program> context(StateBuffers*) const override { return std::make_unique<NullProgram>(*this); }
 
   void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override {
     check_arguments(inputs, outputs);

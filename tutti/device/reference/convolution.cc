@@ -17,7 +17,7 @@ struct Axis {
 };
 
 // Next position of an odometer over the axes; `extent` picks what is counted.
-bool advance(Ints& position, const std::vector<Axis>& axes, int64_t Axis::*extent) {
+bool advance(int64_t* position, const std::vector<Axis>& axes, int64_t Axis::*extent) {
   for (size_t a = axes.size(); a-- > 0;) {
     if (++position[a] < axes[a].*extent) return true;
     position[a] = 0;
@@ -47,8 +47,6 @@ class Convolution {
     channels_ = input[spatial + 1];
     features_ = kernel[spatial + 1];
     nothing_ = output.elements() == 0;
-    tap_.resize(axes_.size());
-    output_.resize(axes_.size());
     group_channels_ = channels_ / groups_;
     group_features_ = features_ / groups_;
   }
@@ -58,67 +56,76 @@ class Convolution {
   int64_t workspace() const {
     if (nothing_) return 0;
     int64_t elements = depthwise() ? 2 * features_ + channels_ : row_block * taps_ * group_channels_;
-    return elements * static_cast<int64_t>(sizeof(S));
+    return counter_bytes(2 * axes_.size()) + elements * static_cast<int64_t>(sizeof(S));
   }
 
-  void operator()(const Pointers& p) {
+  void operator()(const Pointers& p) const {
     if (nothing_) return;
     const std::byte *input = p.operands[0], *kernel = p.operands[1];
     std::byte* out = p.results[0];
-    auto* scratch = reinterpret_cast<S*>(p.workspace);
+    auto* output = reinterpret_cast<int64_t*>(p.workspace);
+    const Walk at{output, output + axes_.size(), reinterpret_cast<S*>(p.workspace + counter_bytes(2 * axes_.size()))};
     for (int64_t n = 0; n < batch_; ++n, input += batch_stride_, out += positions_ * features_ * type_.bytes) {
       if (depthwise()) {
-        depthwise_image(input, kernel, out, scratch);
+        depthwise_image(input, kernel, out, at);
       } else {
         for (int64_t g = 0; g < groups_; ++g)
           grouped_image(input + g * group_channels_ * type_.bytes, kernel + g * group_features_ * type_.bytes,
-                        out + g * group_features_ * type_.bytes, scratch);
+                        out + g * group_features_ * type_.bytes, at);
       }
     }
   }
 
  private:
+  // Where a run is, and its memory.
+  struct Walk {
+    int64_t *output, *tap;  // by axis
+    S* scratch;
+  };
+
   // The input element under the current tap of the current output position (channel 0), or nullptr.
-  const std::byte* under(const std::byte* image) const {
+  const std::byte* under(const std::byte* image, const Walk& at) const {
     for (size_t a = 0; a < axes_.size(); ++a) {
-      int64_t at = axes_[a].input(output_[a], tap_[a]);
-      if (at < 0) return nullptr;
-      image += at * axes_[a].input_stride;
+      int64_t place = axes_[a].input(at.output[a], at.tap[a]);
+      if (place < 0) return nullptr;
+      image += place * axes_[a].input_stride;
     }
     return image;
   }
 
-  void grouped_image(const std::byte* image, const std::byte* kernel, std::byte* out, S* patches) {
+  void grouped_image(const std::byte* image, const std::byte* kernel, std::byte* out, const Walk& at) const {
+    S* patches = at.scratch;
     const int64_t depth = taps_ * group_channels_;
-    std::fill(output_.begin(), output_.end(), 0);
+    std::fill_n(at.output, axes_.size(), 0);
     for (int64_t start = 0; start < positions_; start += row_block) {
       int64_t count = std::min(row_block, positions_ - start);
       S* to = patches;
       for (int64_t r = 0; r < count; ++r) {
-        std::fill(tap_.begin(), tap_.end(), 0);
+        std::fill_n(at.tap, axes_.size(), 0);
         do {
-          if (const std::byte* from = under(image)) {
+          if (const std::byte* from = under(image, at)) {
             type_.read(from, to, group_channels_);
           } else {
             std::fill_n(to, group_channels_, S{});
           }
           to += group_channels_;
-        } while (advance(tap_, axes_, &Axis::taps));
-        advance(output_, axes_, &Axis::outputs);
+        } while (advance(at.tap, axes_, &Axis::taps));
+        advance(at.output, axes_, &Axis::outputs);
       }
       multiply_rows(type_, patches, count, depth, kernel, features_, group_features_, out + start * features_ * type_.bytes, features_);
     }
   }
 
-  void depthwise_image(const std::byte* image, const std::byte* kernel, std::byte* out, S* sums) {
+  void depthwise_image(const std::byte* image, const std::byte* kernel, std::byte* out, const Walk& at) const {
+    S* sums = at.scratch;
     S *weights = sums + features_, *values = weights + features_;
-    std::fill(output_.begin(), output_.end(), 0);
+    std::fill_n(at.output, axes_.size(), 0);
     for (int64_t position = 0; position < positions_; ++position) {
       std::fill_n(sums, features_, S{});
-      std::fill(tap_.begin(), tap_.end(), 0);
+      std::fill_n(at.tap, axes_.size(), 0);
       const std::byte* tap = kernel;
       do {
-        if (const std::byte* from = under(image)) {
+        if (const std::byte* from = under(image, at)) {
           type_.read(from, values, channels_);
           type_.read(tap, weights, features_);
           if (group_features_ == 1) {
@@ -129,10 +136,10 @@ class Convolution {
           }
         }
         tap += features_ * type_.bytes;
-      } while (advance(tap_, axes_, &Axis::taps));
+      } while (advance(at.tap, axes_, &Axis::taps));
       type_.write(sums, out, features_);
       out += features_ * type_.bytes;
-      advance(output_, axes_, &Axis::outputs);
+      advance(at.output, axes_, &Axis::outputs);
     }
   }
 
@@ -141,7 +148,6 @@ class Convolution {
   int64_t taps_ = 1, positions_ = 1, groups_ = 1, batch_ = 0, batch_stride_ = 0, channels_ = 0, features_ = 0;
   int64_t group_channels_ = 0, group_features_ = 0;
   bool nothing_ = false;
-  Ints tap_, output_;
 };
 
 Kernel convolution(const Graph& graph, const Node& node) {

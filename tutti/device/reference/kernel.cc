@@ -12,7 +12,8 @@ using Table = std::array<const KernelRow*, 256>;
 Table make_table() {
   Table table{};
   for (auto rows : {elementwise_kernels(), binary_kernels(), movement_kernels(), gather_scatter_kernels(), reduction_kernels(),
-                    contraction_kernels(), convolution_kernels(), sort_kernels(), scan_kernels()})
+                    select_and_scatter_kernels(), random_kernels(), contraction_kernels(), convolution_kernels(), sort_kernels(),
+                    scan_kernels(), all_reduce_kernels()})
     for (const auto& row : rows) table[static_cast<size_t>(row.op)] = &row;
   return table;
 }

@@ -13,7 +13,11 @@ struct KernelRow {
 };
 
 std::span<const KernelRow> elementwise_kernels(), binary_kernels(), movement_kernels(), gather_scatter_kernels(), reduction_kernels(),
-    contraction_kernels(), convolution_kernels(), sort_kernels(), scan_kernels();
+    select_and_scatter_kernels(), random_kernels(), contraction_kernels(), convolution_kernels(), sort_kernels(), scan_kernels(),
+    all_reduce_kernels();
+
+// Bytes for so many counters of loops, at the beginning of a workspace.
+constexpr int64_t counter_bytes(size_t counters) { return static_cast<int64_t>((counters * sizeof(int64_t) + 63) / 64 * 64); }
 
 // The row of an op, or nothing: a leaf or a view.
 const KernelRow* find_kernel(Op op);

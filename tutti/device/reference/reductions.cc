@@ -48,34 +48,35 @@ class Reduction {
     if (axes_.empty()) axes_.push_back({1, 0});
     count_ = from.elements();
     results_ = to.elements();
-    position_.resize(axes_.size());
   }
 
-  int64_t workspace() const { return results_ * static_cast<int64_t>(sizeof(W)); }
+  int64_t workspace() const { return counter_bytes(axes_.size()) + results_ * static_cast<int64_t>(sizeof(W)); }
 
-  void operator()(const Pointers& p) {
-    auto* sums = reinterpret_cast<W*>(p.workspace);
+  void operator()(const Pointers& p) const {
+    auto* position = reinterpret_cast<int64_t*>(p.workspace);
+    auto* sums = reinterpret_cast<W*>(p.workspace + counter_bytes(axes_.size()));
+    std::array<W, row_chunk> chunk;
     std::fill(sums, sums + results_, combine_.initial);
-    std::fill(position_.begin(), position_.end(), 0);
+    std::fill_n(position, axes_.size(), 0);
     const Axis row = axes_.back();
     const std::byte* x = p.operands[0];
     W* sum = sums;
     for (int64_t done = 0; done < count_; done += row.extent) {
       for (int64_t start = 0; start < row.extent; start += row_chunk) {
         int64_t length = std::min(row_chunk, row.extent - start);
-        rows_.read(x, chunk_.data(), length);
+        rows_.read(x, chunk.data(), length);
         x += length * rows_.bytes;
         if (row.stride == 0) {
-          *sum = combine_.all(*sum, chunk_.data(), length);
+          *sum = combine_.all(*sum, chunk.data(), length);
         } else {
-          combine_.each(sum + start, chunk_.data(), length);
+          combine_.each(sum + start, chunk.data(), length);
         }
       }
       for (size_t a = axes_.size() - 1; a-- > 0;) {
         sum += axes_[a].stride;
-        if (++position_[a] < axes_[a].extent) break;
+        if (++position[a] < axes_[a].extent) break;
         sum -= axes_[a].stride * axes_[a].extent;
-        position_[a] = 0;
+        position[a] = 0;
       }
     }
     rows_.write(sums, p.results[0], results_);
@@ -90,8 +91,6 @@ class Reduction {
   Combine<W> combine_;
   std::vector<Axis> axes_;
   int64_t count_, results_;
-  Ints position_;
-  std::array<W, row_chunk> chunk_;
 };
 
 // Trailing axes that the window does not touch form a row that is accumulated as a whole; for the others, each output position walks its
@@ -117,25 +116,25 @@ class WindowReduction {
     }
     outputs_ = to.elements() == 0 ? 0 : to.elements() / row_;
     empty_input_ = from.elements() == 0;
-    position_.resize(axes_.size());
   }
 
-  int64_t workspace() const { return 0; }
+  int64_t workspace() const { return counter_bytes(axes_.size()); }
 
-  void operator()(const Pointers& p) {
+  void operator()(const Pointers& p) const {
+    Walk at{reinterpret_cast<int64_t*>(p.workspace), {}, {}};
     std::byte* to = p.results[0];
-    std::fill(position_.begin(), position_.end(), 0);
+    std::fill_n(at.position, axes_.size(), 0);
     for (int64_t o = 0; o < outputs_; ++o) {
       for (int64_t start = 0; start < row_; start += row_chunk) {
         int64_t length = std::min(row_chunk, row_ - start);
-        std::fill_n(sums_.begin(), length, combine_.initial);
-        if (!empty_input_) accumulate(0, p.operands[0] + start * rows_.bytes, length);
-        rows_.write(sums_.data(), to, length);
+        std::fill_n(at.sums.begin(), length, combine_.initial);
+        if (!empty_input_) accumulate(0, p.operands[0] + start * rows_.bytes, length, at);
+        rows_.write(at.sums.data(), to, length);
         to += length * rows_.bytes;
       }
       for (size_t a = axes_.size(); a-- > 0;) {
-        if (++position_[a] < axes_[a].outputs) break;
-        position_[a] = 0;
+        if (++at.position[a] < axes_[a].outputs) break;
+        at.position[a] = 0;
       }
     }
   }
@@ -145,20 +144,26 @@ class WindowReduction {
     int64_t outputs, inputs, input_stride /* bytes */, window, stride, base_dilation, window_dilation, low;
   };
 
-  void accumulate(size_t axis, const std::byte* from, int64_t length) {
+  // Where a run is.
+  struct Walk {
+    int64_t* position;  // by axis
+    std::array<W, row_chunk> sums, chunk;
+  };
+
+  void accumulate(size_t axis, const std::byte* from, int64_t length, Walk& at) const {
     if (axis == axes_.size()) {
-      rows_.read(from, chunk_.data(), length);
-      combine_.each(sums_.data(), chunk_.data(), length);
+      rows_.read(from, at.chunk.data(), length);
+      combine_.each(at.sums.data(), at.chunk.data(), length);
       return;
     }
     const Axis& a = axes_[axis];
-    int64_t origin = position_[axis] * a.stride - a.low, reach = (a.inputs - 1) * a.base_dilation;
+    int64_t origin = at.position[axis] * a.stride - a.low, reach = (a.inputs - 1) * a.base_dilation;
     // The first and last taps whose places are not before or behind the input.
     int64_t first = origin >= 0 ? 0 : (-origin + a.window_dilation - 1) / a.window_dilation;
     int64_t last = reach < origin ? -1 : std::min(a.window - 1, (reach - origin) / a.window_dilation);
     for (int64_t w = first; w <= last; ++w) {
       int64_t place = origin + w * a.window_dilation;
-      if (place % a.base_dilation == 0) accumulate(axis + 1, from + place / a.base_dilation * a.input_stride, length);
+      if (place % a.base_dilation == 0) accumulate(axis + 1, from + place / a.base_dilation * a.input_stride, length, at);
     }
   }
 
@@ -167,8 +172,6 @@ class WindowReduction {
   std::vector<Axis> axes_;
   int64_t row_ = 1, outputs_ = 0;
   bool empty_input_ = false;
-  Ints position_;
-  std::array<W, row_chunk> sums_, chunk_;
 };
 
 template <template <class> class How>

@@ -117,6 +117,12 @@ StridedCopy::StridedCopy(int64_t element_bytes, const Ints& extents, const Ints&
   plane_ = transpose_plane_of(element_bytes);
 }
 
+void transpose_floats(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to, int64_t to_stride) {
+  constexpr int64_t bytes = sizeof(float);
+  transpose_plane<uint32_t>(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), {rows, bytes, to_stride * bytes},
+                            {columns, from_stride * bytes, bytes});
+}
+
 void StridedCopy::piece(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const {
   if (begin >= end) return;
   from += begin * axes_[0].from;

@@ -34,4 +34,7 @@ class StridedCopy {
   Plane plane_ = nullptr;
 };
 
+// to[i * to_stride + j] = from[i + j * from_stride] for i < rows, j < columns.
+void transpose_floats(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to, int64_t to_stride);
+
 }  // namespace tutti::reference

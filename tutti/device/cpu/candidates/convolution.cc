@@ -57,7 +57,6 @@ std::string_view refuses_convolution(const Selection& selection, const Node& nod
   const Type& result = selection.type(node.results[0]);
   if (result.shape.elements() == 0 || x.elements() == 0 || kernel.elements() == 0) return "nothing to do";
   if (x.rank() < 3 || x.rank() > 5) return "not one to three spatial axes";
-  if (!selection.known(node.operands[1])) return "the kernel is not known before the run";
   return result.dtype != DType::f32 ? "not of f32" : "";
 }
 
@@ -67,16 +66,19 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   reason = refuses_convolution(selection, node);
   if (!reason.empty()) return {};
   const Shape &x = selection.type(node.operands[0]).shape, &result = selection.type(node.results[0]).shape;
+  const Shape& kernel = selection.type(node.operands[1]).shape;
   auto weights = selection.known(node.operands[1]);
 
   EpilogueMatch match = match_epilogue(selection, node.results[0], result[result.rank() - 1]);
   Step step = step_with_epilogue("convolution", index, node.operands[0], match);
+  const size_t brought = step.operands.size();  // where the kernel is if it is not known before the run, as in training
+  if (!weights) step.operands.push_back(node.operands[1]);
 
   auto dilated = dilate(x, node.attributes.ints("lhs_dilation"));
-  const ConvolutionShape shape = convolution_shape(node, dilated ? dilated->shape : x, weights->shape());
-  int64_t flops = 2 * result.elements() * weights->shape().elements() / result[result.rank() - 1];
-  if (Winograd::handles(shape)) flops = flops / 9 * 4;
-  const int threads = selection.threads({.flops = flops, .bytes = 4 * (x.elements() + result.elements() + weights->shape().elements())});
+  const ConvolutionShape shape = convolution_shape(node, dilated ? dilated->shape : x, kernel);
+  int64_t flops = 2 * result.elements() * kernel.elements() / result[result.rank() - 1];
+  if (weights && Winograd::handles(shape)) flops = flops / 9 * 4;
+  const int threads = selection.threads({.flops = flops, .bytes = 4 * (x.elements() + result.elements() + kernel.elements())});
   step.threads = threads;
   const BoundEpilogue epilogue(match, shape.filters);
   auto input = [dilated](const Pointers& p) {
@@ -86,16 +88,35 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
     return floats(static_cast<const std::byte*>(p.workspace));
   };
   const int64_t skip = dilated ? dilated->bytes() : 0;
+  constexpr auto bytes_of = [](int64_t count) { return count * static_cast<int64_t>(sizeof(float)); };
   if (DepthwiseConvolution::handles(shape)) {
     step.name = "depthwise " + step.name;
+    if (!weights) {
+      const DepthwiseConvolution run(shape);
+      step.kernel.workspace = skip + bytes_of(run.packed_size());
+      step.kernel.run = [run, epilogue, input, skip, threads, brought](const Pointers& p) {
+        float* packed = floats(p.workspace + skip);
+        run.pack(floats(p.operands[brought]), packed);
+        run.run(input(p), epilogue(p), floats(p.results[0]), threads, packed);
+      };
+      return step;
+    }
     step.kernel.workspace = skip;
     step.kernel.run = [run = DepthwiseConvolution(shape, weights->as<float>().data()), epilogue, input, threads](const Pointers& p) {
       run.run(input(p), epilogue(p), floats(p.results[0]), threads);
     };
     return step;
   }
+  if (!weights) {
+    const Convolution run(shape);
+    step.kernel.workspace = skip + bytes_of(run.workspace(threads));
+    step.kernel.run = [run, epilogue, input, skip, threads, brought](const Pointers& p) {
+      run.run(input(p), floats(p.operands[brought]), epilogue(p), floats(p.results[0]), floats(p.workspace + skip), threads);
+    };
+    return step;
+  }
   Convolution run(shape, weights->as<float>().data(), selection.packer(*weights));
-  step.kernel.workspace = skip + run.workspace(threads) * static_cast<int64_t>(sizeof(float));
+  step.kernel.workspace = skip + bytes_of(run.workspace(threads));
   step.kernel.run = [run, weights = *weights, epilogue, input, skip, threads](const Pointers& p) {  // weights: kept alive
     run.run(input(p), epilogue(p), floats(p.results[0]), floats(p.workspace + skip), threads);
   };

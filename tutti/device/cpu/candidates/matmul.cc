@@ -66,7 +66,7 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
   step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
     matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads,
-           p.backwards);
+           p.turn % 2 != 0);
   };
   return step;
 }
@@ -107,6 +107,15 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
   Step step = step_of(selection.graph(), index, "batched matmul");
   const int threads = step.threads = selection.threads({.flops = 2 * product.batch * size * product.depth});
+  if (selection.stays(node.operands[1]) && offsets.size() == 1) {
+    step.kernel.keeps_workspace = true;
+    step.kernel.workspace = product.packed_size() * static_cast<int64_t>(sizeof(float));
+    step.kernel.run = [product, threads](const Pointers& p) {
+      if (p.turn == 0) product.pack(floats(p.operands[1]), floats(p.workspace));
+      product.run_packed(floats(p.operands[0]), floats(p.workspace), Epilogue{}, floats(p.results[0]), threads);
+    };
+    return step;
+  }
   step.kernel.workspace = product.workspace(threads) * static_cast<int64_t>(sizeof(float));
   step.kernel.run = [product, offsets, threads](const Pointers& p) {
     for (const Offset& offset : offsets)

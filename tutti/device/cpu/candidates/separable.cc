@@ -31,9 +31,10 @@ std::optional<Part> part_at(const Selection& selection, int32_t index) {
   if (node.op != Op::convolution || !refuses_convolution(selection, node).empty()) return {};
   const Shape& x = selection.type(node.operands[0]).shape;
   if (x.rank() != 4 || node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
-  const Tensor weights = *selection.known(node.operands[1]);
-  const ConvolutionShape shape = convolution_shape(node, x, weights.shape());
-  return Part{index, shape, weights, match_epilogue(selection, node.results[0], shape.filters)};
+  const auto weights = selection.known(node.operands[1]);
+  if (!weights) return {};
+  const ConvolutionShape shape = convolution_shape(node, x, weights->shape());
+  return Part{index, shape, *weights, match_epilogue(selection, node.results[0], shape.filters)};
 }
 
 // What alone reads the result of this part, which adds nothing from elsewhere.

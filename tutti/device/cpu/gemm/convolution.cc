@@ -25,24 +25,41 @@ bool all_finite(const float* x, int64_t count) {
 
 }  // namespace
 
-Convolution::Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer)
-    : shape_(shape), output_(shape.output()), padded_(shape.padded()) {
-  const auto& [kd, kh, kw] = shape_.kernel;
-  const int64_t channels = shape_.channels / shape_.groups, filters = shape_.filters / shape_.groups;
-  if (Winograd::handles(shape) && all_finite(weights, kd * kh * kw * channels * shape_.filters)) {
+Convolution::Convolution(const ConvolutionShape& shape)
+    : shape_(shape),
+      output_(shape.output()),
+      padded_(shape.padded()),
+      left_(output_[0] * output_[1] * output_[2] > 1 ? LeftRows::several : LeftRows::any) {
+  plan_bands();
+}
+
+Convolution::Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer) : Convolution(shape) {
+  if (Winograd::handles(shape) && all_finite(weights, depth() * shape_.filters)) {
     winograd_.emplace(shape, weights, packer);
     return;
   }
-  const LeftRows left = output_[0] * output_[1] * output_[2] > 1 ? LeftRows::several : LeftRows::any;
-  const int64_t depth = kd * kh * kw * channels;
-  weights_ = packer(fmt::format("convolution in {} groups, {}", shape_.groups, left == LeftRows::any ? "any rows" : "several rows"), [&] {
+  weights_ = packer(fmt::format("convolution in {} groups, {}", shape_.groups, left_ == LeftRows::any ? "any rows" : "several rows"), [&] {
     Packs packs;
+    const int64_t filters = shape_.filters / shape_.groups;
     for (int64_t group = 0; group < shape_.groups; ++group)
-      packs.emplace_back(Matrix{weights + group * filters, depth, filters, shape_.filters, 1}, left);
+      packs.emplace_back(Matrix{weights + group * filters, depth(), filters, shape_.filters, 1}, left_);
     return packs;
   });
-  if (shape_.is_product() || shape_.output_pixels() == 0) return;
+}
 
+int64_t Convolution::depth() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2] * (shape_.channels / shape_.groups); }
+
+int64_t Convolution::packed_size() const { return (cpu::packed_size(depth(), shape_.filters / shape_.groups) + 15) / 16 * 16; }
+
+Panels Convolution::panels(const float* packed, int64_t group) const {
+  if (packed == nullptr) return weights_[static_cast<size_t>(group)].panels();
+  return panels_at(packed + group * packed_size(), depth(), shape_.filters / shape_.groups, left_);
+}
+
+void Convolution::plan_bands() {
+  if (shape_.is_product() || shape_.output_pixels() == 0) return;
+  const auto& [kd, kh, kw] = shape_.kernel;
+  const int64_t channels = shape_.channels / shape_.groups;
   // Bands: some rows of the output of one plane, and the rows of the input under them.
   const int64_t stride = shape_.strides[1], overlap = (kh - 1) * shape_.dilation[1] + 1 - stride;
   band_width_ = padded_ ? shape_.input[2] + shape_.low[2] + shape_.high[2] : shape_.input[2];
@@ -81,28 +98,42 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights, co
 
 int64_t Convolution::workspace(int threads) const {
   if (winograd_) return winograd_->workspace(threads);
-  return padded_ ? std::max(1, threads) * band_size_ : 0;
+  return (padded_ ? std::max(1, threads) * band_size_ : 0) + (weights_.empty() ? shape_.groups * packed_size() : 0);
 }
 
 void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
-  if (shape_.output_pixels() == 0) return;
   epilogue.residual_stride = shape_.filters;
   if (winograd_) return winograd_->run(x, epilogue, y, workspace, threads);
+  run_panels({x, nullptr, workspace}, epilogue, y, threads);
+}
+
+void Convolution::run(const float* x, const float* weights, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
+  const int64_t filters = shape_.filters / shape_.groups;
+  for (int64_t group = 0; group < shape_.groups; ++group)
+    pack({weights + group * filters, depth(), filters, shape_.filters, 1}, left_, workspace + group * packed_size());
+  run_panels({x, workspace, workspace + shape_.groups * packed_size()}, epilogue, y, threads);
+}
+
+void Convolution::run_panels(const Sides& sides, const Epilogue& epilogue, float* y, int threads) const {
+  if (shape_.output_pixels() == 0) return;
+  const Panels first_group = panels(sides.packed, 0);
   if (shape_.is_product())
-    return matmul(shape_.output_pixels(), x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, threads);
+    return matmul(shape_.output_pixels(), sides.x, shape_.channels, first_group, epilogue, y, shape_.filters, threads);
   const int64_t rows = shape_.batch * output_[0] * output_[1];
-  const int64_t panels = weights_[0].panels().size();
+  const int64_t panels = first_group.size();
+  const auto piece = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel, int slot) {
+    run_rows(sides, epilogue, y, sides.bands + slot * band_size_, first, last, first_panel, last_panel);
+  };
   // A piece is some rows and all filters, or, of a small image, all rows and some filters.
-  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsOfPiece * threads || weights_[0].panels().narrow;
+  const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsOfPiece * threads || first_group.narrow;
   if (threads <= 1 || by_rows) {
     // At least as many rows as are copied twice where two pieces meet.
     const int64_t least = std::max((kPixelsOfPiece + output_[2] - 1) / output_[2], shape_.kernel[1]);
     share(rows, threads, pieces_of(rows, threads, least),
-          [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogue, y, workspace + slot * band_size_, first, last, 0, panels); });
+          [&](int64_t first, int64_t last, int slot) { piece(first, last, 0, panels, slot); });
   } else {
     const int64_t pieces = padded_ ? std::min<int64_t>(threads, panels) : pieces_of(panels, threads);  // each copies the whole image
-    share(panels, threads, pieces,
-          [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogue, y, workspace + slot * band_size_, 0, rows, first, last); });
+    share(panels, threads, pieces, [&](int64_t first, int64_t last, int slot) { piece(0, rows, first, last, slot); });
   }
 }
 
@@ -111,7 +142,7 @@ void Convolution::run_pixels(int64_t pixels, const float* x, const Epilogue& epi
 }
 
 // Output rows `first` to `last`, counted through planes and batch, of some panels of each group.
-void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
+void Convolution::run_rows(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
                            int64_t first_panel, int64_t last_panel) const {
   const int64_t height = output_[1], width = output_[2];
   RowsOfA a;
@@ -124,15 +155,16 @@ void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, f
     const int64_t count = std::min({rows_per_band_, height - begin, last - row});
     const float* data = band;
     if (padded_) {
-      copy_band(x, plane, begin, band);
+      copy_band(sides.x, plane, begin, band);
     } else {
       const int64_t image = plane / output_[0], z = plane % output_[0];
-      data = x + (((image * shape_.input[0] + z * shape_.strides[0]) * shape_.input[1] + begin * shape_.strides[1]) * shape_.input[2]) *
-                     shape_.channels;
+      data =
+          sides.x + (((image * shape_.input[0] + z * shape_.strides[0]) * shape_.input[1] + begin * shape_.strides[1]) * shape_.input[2]) *
+                        shape_.channels;
     }
     a.count = count * width;
     for (int64_t group = 0; group < shape_.groups; ++group) {
-      const Panels& panels = weights_[static_cast<size_t>(group)].panels();
+      const Panels panels = this->panels(sides.packed, group);
       const int64_t column = row * width * shape_.filters + group * panels.columns;
       Epilogue own = epilogue;
       if (own.bias) own.bias += group * panels.columns;

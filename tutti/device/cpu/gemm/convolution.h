@@ -17,11 +17,14 @@ class Convolution {
  public:
   // weights: [kernel..., channels / groups, filters]; they must outlive this.
   Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer = pack_anew);
+  // With weights that each run brings and packs into the workspace, as in training.
+  explicit Convolution(const ConvolutionShape& shape);
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
   // The epilogue's residual is [output pixels, filters], contiguous.
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
+  void run(const float* x, const float* weights, const Epilogue& epilogue, float* y, float* workspace, int threads) const;
 
   // Some pixels of a shape that is_product(), from the first one's x to its y.
   void run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const;
@@ -29,7 +32,18 @@ class Convolution {
   const ConvolutionShape& shape() const { return shape_; }
 
  private:
-  void run_rows(const float* x, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
+  // What the rows of a piece are multiplied with, and where bands are put.
+  struct Sides {
+    const float* x;
+    const float* packed;  // none: weights_
+    float* bands;
+  };
+  void plan_bands();
+  int64_t depth() const;        // of the matrix of weights
+  int64_t packed_size() const;  // floats of a group's
+  Panels panels(const float* packed, int64_t group) const;
+  void run_panels(const Sides& sides, const Epilogue& epilogue, float* y, int threads) const;
+  void run_rows(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
                 int64_t last_panel) const;
   void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
 
@@ -38,7 +52,8 @@ class Convolution {
   Extents output_;
   bool padded_ = false;
   int64_t rows_per_band_ = 0, band_rows_ = 0, band_width_ = 0, band_size_ = 0;  // output rows; input rows, pixels, floats
-  Packs weights_;                                                               // [group]
+  LeftRows left_ = LeftRows::any;
+  Packs weights_;  // [group]; none where each run brings them
   std::vector<int32_t> pixels_, taps_;
   int64_t depth_ = 0;  // floats of a tap
 };

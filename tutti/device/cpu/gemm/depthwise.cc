@@ -29,8 +29,21 @@ bool DepthwiseConvolution::handles(const ConvolutionShape& shape) {
          shape.low[0] == 0 && shape.high[0] == 0;
 }
 
-DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const float* weights)
-    : shape_(shape), kernel_(&depthwise_kernel()) {
+DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const float* weights) : DepthwiseConvolution(shape) {
+  weights_ = aligned_floats(packed_size());
+  pack(weights, weights_.get());
+}
+
+int64_t DepthwiseConvolution::packed_size() const { return shape_.kernel[1] * shape_.kernel[2] * padded_channels_; }
+
+void DepthwiseConvolution::pack(const float* weights, float* packed) const {
+  for (int64_t tap = 0; tap < shape_.kernel[1] * shape_.kernel[2]; ++tap, packed += padded_channels_) {
+    std::copy_n(weights + tap * shape_.channels, shape_.channels, packed);
+    std::fill(packed + shape_.channels, packed + padded_channels_, 0.0f);
+  }
+}
+
+DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape) : shape_(shape), kernel_(&depthwise_kernel()) {
   if (!handles(shape)) fail<InternalError>("cpu", "{} channels in {} groups are not a depthwise convolution", shape.channels, shape.groups);
   // One spatial axis: the pixels are in a row, not in a column.
   if (shape_.input[2] == 1 && shape_.kernel[2] == 1 && shape_.low[2] == 0 && shape_.high[2] == 0) {
@@ -38,14 +51,7 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
       std::swap((*extents)[1], (*extents)[2]);
   }
   output_ = shape_.output();
-  const int64_t taps = shape_.kernel[1] * shape_.kernel[2];
   padded_channels_ = (shape_.channels + kernel_->lanes - 1) / kernel_->lanes * kernel_->lanes;
-  weights_ = aligned_floats(taps * padded_channels_);
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    float* place = weights_.get() + tap * padded_channels_;
-    std::copy_n(weights + tap * shape_.channels, shape_.channels, place);
-    std::fill(place + shape_.channels, place + padded_channels_, 0.0f);
-  }
   rows_ = bands(shape_, 1);
   if (shape_.dilation[2] == 1 && kernel_->has_rows(shape_.kernel[2], shape_.strides[2], shape_.channels)) return;
   columns_ = bands(shape_, 2);
@@ -62,22 +68,22 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape, const 
   }
 }
 
-void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads) const {
+void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed) const {
   const int64_t rows = shape_.batch * output_[1];
   epilogue.residual_stride = shape_.channels;
   share(rows, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y + row * output_[2] * shape_.channels, row);
+    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y + row * output_[2] * shape_.channels, row, packed);
   });
 }
 
-void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const {
+void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, const float* packed) const {
   const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
   size_t band = 0;
   while (rows_[band].end <= place) ++band;
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
   DepthwiseCall call;
   call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels;
-  call.weights = weights_.get();
+  call.weights = packed ? packed : weights_.get();
   call.pixels = output_[2];
   call.channels = channels;
   call.epilogue = &epilogue;

@@ -18,11 +18,15 @@ class DepthwiseConvolution {
 
   // weights: [kernel..., 1, channels]
   DepthwiseConvolution(const ConvolutionShape& shape, const float* weights);
+  // With weights that each run brings.
+  explicit DepthwiseConvolution(const ConvolutionShape& shape);
+  int64_t packed_size() const;  // floats, 64-byte aligned
+  void pack(const float* weights, float* packed) const;
 
-  // The epilogue's residual is [output pixels, channels], contiguous.
-  void run(const float* x, Epilogue epilogue, float* y, int threads) const;
+  // The epilogue's residual is [output pixels, channels], contiguous. packed: the weights, if there are none from the beginning.
+  void run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed = nullptr) const;
   // One row of the output, counted through the batch, into y.
-  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row) const;
+  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, const float* packed = nullptr) const;
 
  private:
   // Output rows or columns whose windows have the same taps inside the image.

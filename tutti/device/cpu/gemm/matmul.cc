@@ -100,6 +100,30 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
   }
 }
 
+// Products so small that packing and vectors cost more than the arithmetic: B stays in a few registers.
+constexpr int64_t kFewColumns = 4, kTinyMatrix = 64;  // floats of B
+
+bool is_plain(const Epilogue& epilogue) {
+  return epilogue.bias == nullptr && epilogue.residual == nullptr && epilogue.activation == Activation::none;
+}
+
+// b: [depth, columns]. Two sums each, of even and of odd places, so that additions do not wait for each other.
+template <int64_t columns>
+void multiply_tiny(int64_t rows, int64_t depth, const float* a, int64_t a_stride, const float* b, float* c, int64_t c_stride) {
+  for (int64_t row = 0; row < rows; ++row, a += a_stride, c += c_stride) {
+    float even[columns] = {}, odd[columns] = {};
+    int64_t k = 0;
+    for (; k + 1 < depth; k += 2)
+      for (int64_t n = 0; n < columns; ++n) {
+        even[n] += a[k] * b[k * columns + n];
+        odd[n] += a[k + 1] * b[(k + 1) * columns + n];
+      }
+    if (k < depth)
+      for (int64_t n = 0; n < columns; ++n) even[n] += a[k] * b[k * columns + n];
+    for (int64_t n = 0; n < columns; ++n) c[n] = even[n] + odd[n];
+  }
+}
+
 }  // namespace
 
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride,
@@ -140,17 +164,53 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   });
 }
 
-int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * packed_size(depth, columns); }
+int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * cpu::packed_size(depth, columns); }
+
+void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const {
+  if (epilogue.residual) epilogue.residual += i * c_step;
+  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, 1);
+}
+
+// By the shape of B alone: what a row gives does not depend on how many there are.
+bool BatchedMatmul::is_tiny() const { return columns > 0 && columns <= kFewColumns && depth * columns <= kTinyMatrix; }
+
+void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threads) const {
+  using Multiply = void (*)(int64_t, int64_t, const float*, int64_t, const float*, float*, int64_t);
+  static constexpr Multiply by_columns[] = {multiply_tiny<1>, multiply_tiny<2>, multiply_tiny<3>, multiply_tiny<4>};
+  const Multiply product = by_columns[columns - 1];
+  const bool dense = b_column_stride == 1 && b_row_stride == columns;
+  team(threads, batch, [&](int64_t i, int) {
+    const float* from = b + i * b_step;
+    float copy[kTinyMatrix];
+    if (!dense)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t n = 0; n < columns; ++n) copy[k * columns + n] = from[k * b_row_stride + n * b_column_stride];
+    product(rows, depth, a + i * a_step, a_stride, dense ? from : copy, c + i * c_step, c_stride);
+  });
+}
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
-  const int64_t size = packed_size(depth, columns);
-  const LeftRows left = rows > 1 ? LeftRows::several : LeftRows::any;
+  if (is_tiny() && is_plain(epilogue)) return run_tiny(a, b, c, threads);
+  const int64_t size = cpu::packed_size(depth, columns);
+  const Panels all = panels_at(workspace, depth, columns, left());
   team(threads, batch, [&](int64_t i, int slot) {
-    const Panels panels = pack({b + i * b_step, depth, columns, b_row_stride, b_column_stride}, left, workspace + slot * size);
-    Epilogue own = epilogue;
-    if (own.residual) own.residual += i * c_step;
-    matmul(rows, a + i * a_step, a_stride, panels, own, c + i * c_step, c_stride, 1);
+    Panels panels = all;
+    float* place = workspace + slot * size;
+    panels.data = place;
+    cpu::pack(matrix(b, i), panels, place);
+    multiply(i, a, panels, epilogue, c);
   });
+}
+
+int64_t BatchedMatmul::packed_size() const { return batch * cpu::packed_size(depth, columns); }
+
+void BatchedMatmul::pack(const float* b, float* packed) const {
+  for (int64_t i = 0; i < batch; ++i, packed += cpu::packed_size(depth, columns)) cpu::pack(matrix(b, i), left(), packed);
+}
+
+void BatchedMatmul::run_packed(const float* a, const float* packed, const Epilogue& epilogue, float* c, int threads) const {
+  const int64_t size = cpu::packed_size(depth, columns);
+  team(threads, batch, [&](int64_t i, int) { multiply(i, a, panels_at(packed + i * size, depth, columns, left()), epilogue, c); });
 }
 
 }  // namespace tutti::cpu

@@ -17,8 +17,8 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
                      int64_t c_stride, bool backwards = false);
 
-// Many products with a B that is not constant: attention. Product i reads a.data + i * a_step and so on; B is packed product by product
-// into the workspace.
+// Many products with a B that is not constant: attention, training. Product i reads a.data + i * a_step and so on; B is packed product by
+// product into the workspace, or all of it where it stays the same for a while.
 struct BatchedMatmul {
   int64_t batch, rows, depth, columns;
   int64_t a_stride, a_step;  // floats from row to row, from product to product
@@ -27,6 +27,17 @@ struct BatchedMatmul {
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
   void run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
+
+  int64_t packed_size() const;  // floats of all of B, 64-byte aligned
+  void pack(const float* b, float* packed) const;
+  void run_packed(const float* a, const float* packed, const Epilogue& epilogue, float* c, int threads) const;
+
+ private:
+  bool is_tiny() const;
+  void run_tiny(const float* a, const float* b, float* c, int threads) const;
+  LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
+  Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
+  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const;
 };
 
 }  // namespace tutti::cpu

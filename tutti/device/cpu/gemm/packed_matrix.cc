@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/gemm/aligned.h"
+#include "tutti/device/reference/strided_copy.h"
 
 namespace tutti::cpu {
 namespace {
@@ -30,19 +31,46 @@ void pack_row(const float* from, int64_t present, float* place, int64_t width) {
   std::fill(place + present, place + width, 0.0f);
 }
 
+// The same for all rows of a panel that is one vector wide and not full, whatever the strides: small models have no others, and calls to
+// copy and to fill a few floats would be most of their time.
+template <int64_t width>
+void pack_few_columns(const float* from, int64_t depth, int64_t present, int64_t row_stride, int64_t column_stride, float* place) {
+  for (int64_t k = 0; k < depth; ++k, place += width, from += row_stride) {
+    for (int64_t n = 0; n < width; ++n) place[n] = 0;
+    for (int64_t n = 0; n < present; ++n) place[n] = from[n * column_stride];
+  }
+}
+
 }  // namespace
 
 int64_t packed_size(int64_t depth, int64_t columns) { return depth * padded_columns(layout(depth, columns, LeftRows::any)); }
 
-Panels pack(const Matrix& matrix, LeftRows left, float* place) {
-  Panels panels = layout(matrix.depth, matrix.columns, left);
+Panels panels_at(const float* place, int64_t depth, int64_t columns, LeftRows left) {
+  Panels panels = layout(depth, columns, left);
   panels.data = place;
+  return panels;
+}
+
+Panels pack(const Matrix& matrix, LeftRows left, float* place) {
+  const Panels panels = panels_at(place, matrix.depth, matrix.columns, left);
+  pack(matrix, panels, place);
+  return panels;
+}
+
+void pack(const Matrix& matrix, const Panels& panels, float* place) {
   for (int64_t panel = 0; panel < panels.size(); ++panel) {
     const int64_t width = panels.vectors(panel) * panels.kernels->lanes;
     const int64_t present = std::min(width, matrix.columns - panels.column(panel));
     const float* from = matrix.data + panels.column(panel) * matrix.column_stride;
-    if (matrix.column_stride == 1) {
+    if (present < width && (width == 16 || width == 8)) {
+      (width == 16 ? pack_few_columns<16> : pack_few_columns<8>)(from, matrix.depth, present, matrix.row_stride, matrix.column_stride,
+                                                                 place);
+      place += matrix.depth * width;
+    } else if (matrix.column_stride == 1) {
       for (int64_t k = 0; k < matrix.depth; ++k, place += width) pack_row(from + k * matrix.row_stride, present, place, width);
+    } else if (matrix.row_stride == 1) {
+      reference::transpose_floats(from, matrix.column_stride, matrix.depth, present, place, width);
+      for (int64_t k = 0; k < matrix.depth; ++k, place += width) std::fill(place + present, place + width, 0.0f);
     } else {
       for (int64_t k = 0; k < matrix.depth; ++k, place += width) {
         for (int64_t n = 0; n < present; ++n) place[n] = from[k * matrix.row_stride + n * matrix.column_stride];
@@ -50,7 +78,6 @@ Panels pack(const Matrix& matrix, LeftRows left, float* place) {
       }
     }
   }
-  return panels;
 }
 
 PackedMatrix::PackedMatrix(const Matrix& matrix, LeftRows left) : PackedMatrix(matrix.depth, matrix.columns, left) {

@@ -41,6 +41,9 @@ struct Panels {
 // Floats that packing takes; the place must be 64-byte aligned.
 int64_t packed_size(int64_t depth, int64_t columns);
 Panels pack(const Matrix& matrix, LeftRows left, float* place);
+void pack(const Matrix& matrix, const Panels& panels, float* place);  // the same, for panels that are known already
+// What pack() left at a place.
+Panels panels_at(const float* place, int64_t depth, int64_t columns, LeftRows left);
 
 class PackedMatrix {
  public:

@@ -17,6 +17,17 @@ void repeat(std::byte* to, int64_t bytes, int64_t count) {
   }
 }
 
+// Each of `count` elements `extent` times. Writes whole groups, up to 15 elements behind the last: the next copies go over them, and
+// behind a block there is room (BlockSpace::slack).
+template <class T>
+void spread(const T* from, int64_t count, int64_t stride, int64_t extent, T* to) {
+  constexpr int64_t group = 16;
+  for (int64_t i = 0; i < count; ++i, from += stride, to += extent) {
+    const T x = *from;
+    for (int64_t k = 0; k < extent; k += group) std::fill_n(to + k, group, x);
+  }
+}
+
 }  // namespace
 
 BlockSpace::BlockSpace(const Shape& shape, std::vector<Ints> streams, int64_t block) : streams_(streams.size()) {
@@ -94,6 +105,11 @@ void BlockSpace::expand(size_t stream, int64_t element_bytes, bool whole, const 
     if (stride == 1 && axis + 1 == extents_.size()) {
       std::memcpy(target, source, static_cast<size_t>(extent * element_bytes));
       return extent * element_bytes;
+    }
+    if (axis + 2 == extents_.size() && strides(stream)[axis + 1] == 0 && element_bytes == sizeof(float)) {
+      const int64_t copies = extents_[axis + 1];
+      spread(reinterpret_cast<const uint32_t*>(source), extent, stride, copies, reinterpret_cast<uint32_t*>(target));
+      return extent * copies * element_bytes;
     }
     for (int64_t i = 0; i < extent; ++i) bytes += self(self, axis + 1, source + i * stride * element_bytes, target + bytes);
     return bytes;

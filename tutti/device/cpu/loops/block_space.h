@@ -26,7 +26,9 @@ class BlockSpace {
   Ints steps(size_t stream) const;
   Ints counts() const;  // blocks along each outer axis
 
-  // The block of a stream written out as consecutive elements. `whole`: the longest block, else the last one.
+  // The block of a stream written out as consecutive elements. `whole`: the longest block, else the last one. What is written may be
+  // followed by up to `slack` bytes of anything.
+  static constexpr int64_t slack = 64;
   void expand(size_t stream, int64_t element_bytes, bool whole, const std::byte* from, std::byte* to) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "tutti/device/cpu/loops/fused_loop.h"
 #include "tutti/device/cpu/loops/match_rows.h"
 #include "tutti/device/cpu/loops/pool.h"
+#include "tutti/device/cpu/loops/pool_gradient.h"
 #include "tutti/device/cpu/loops/reduce.h"
 #include "tutti/device/cpu/team.h"
 #include "tutti/device/reference/moves.h"
@@ -52,16 +53,17 @@ std::optional<Step> match_row_kernel(const Selection& selection, int32_t index, 
 
 std::optional<Step> match_pool(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
-  if (node.op != Op::reduce_window) return {};
-  if (!can_pool(selection.graph(), node)) {
+  const bool gradient = node.op == Op::select_and_scatter;
+  if (node.op != Op::reduce_window && !gradient) return {};
+  if (!(gradient ? can_pool_gradient : can_pool)(selection.graph(), node)) {
     reason = "no window over one to three axes before the channels of f32";
     return {};
   }
-  int64_t operations = selection.type(node.results[0]).shape.elements();
-  for (int64_t size : node.attributes.ints("window")) operations *= size;
-  Step step = step_of(selection.graph(), index, "pool");
+  int64_t operations = (gradient ? selection.type(node.operands[1]) : selection.type(node.results[0])).shape.elements();
+  for (int64_t size : node.attributes.ints("window")) operations *= gradient ? 2 * size : size;
+  Step step = step_of(selection.graph(), index, gradient ? "pool gradient" : "pool");
   step.threads = selection.threads({.elements = operations});
-  step.kernel = make_pool(selection.graph(), node, step.threads);
+  step.kernel = (gradient ? make_pool_gradient : make_pool)(selection.graph(), node, step.threads);
   return step;
 }
 

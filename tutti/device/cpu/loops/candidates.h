@@ -7,7 +7,7 @@ namespace tutti::cpu {
 
 // Softmax, log-softmax and norms from their pieces.
 std::optional<Step> match_row_kernel(const Selection& selection, int32_t node, std::string& reason);
-// reduce_window over axes before the channels.
+// reduce_window over axes before the channels, and its gradient.
 std::optional<Step> match_pool(const Selection& selection, int32_t node, std::string& reason);
 // reduce of floats.
 std::optional<Step> match_reduction(const Selection& selection, int32_t node, std::string& reason);

@@ -20,13 +20,13 @@ std::vector<FoundComposite> CompositeFinder::find(const Node& node) const {
 }
 
 const Node* CompositeFinder::inner(Op op, ValueId id) const {
-  const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+  const Node& node = graph_.maker(id);
   return node.op == op && nodes_.contains(&node) && reads_.count(id) == 1 ? &node : nullptr;
 }
 
 float CompositeFinder::number(ValueId id) const {
-  const Node* node = &graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
-  while (node->op == Op::broadcast_in_dim) node = &graph_.nodes()[static_cast<size_t>(graph_.producer(node->operands[0]))];
+  const Node* node = &graph_.maker(id);
+  while (node->op == Op::broadcast_in_dim) node = &graph_.maker(node->operands[0]);
   if (node->op != Op::constant || node->literal.dtype() != DType::f32 || node->literal.shape().elements() != 1)
     return std::numeric_limits<float>::quiet_NaN();
   return node->literal.as<float>()[0];

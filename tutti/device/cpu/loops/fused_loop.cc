@@ -16,7 +16,9 @@ namespace {
 
 constexpr int64_t block_elements = 1024;
 // A little more than a power of two, so that registers do not compete for the same lines of the cache.
-constexpr int64_t register_bytes(int64_t elements, int64_t element_bytes) { return (elements * element_bytes + 127) / 64 * 64; }
+constexpr int64_t register_bytes(int64_t elements, int64_t element_bytes) {
+  return (elements * element_bytes + BlockSpace::slack + 63) / 64 * 64;
+}
 
 // What a fusible node reads that no node of the loop makes.
 struct Source {
@@ -125,7 +127,7 @@ class Maker {
   }
 
   const Tensor* literal(ValueId id) const {
-    const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+    const Node& node = graph_.maker(id);
     return node.op == Op::constant ? &node.literal : nullptr;
   }
 

@@ -34,15 +34,17 @@ class RowMatcher {
 
   // The node that makes a value, if it is of that op. Notes it.
   const Node* made_by(Op op, ValueId id) {
-    const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+    const Node& node = graph_.maker(id);
     if (node.op != op) return nullptr;
     nodes_.insert(&node);
     return &node;
   }
 
+  // Sees through reshapes, and through what only stops gradients.
   ValueId without_reshape(ValueId id) {
-    while (const Node* node = made_by(Op::reshape, id)) id = node->operands[0];
-    return id;
+    const Node* node = made_by(Op::reshape, id);
+    if (node == nullptr) node = made_by(Op::bitcast_convert, id);
+    return node == nullptr || type(node->operands[0]).dtype != type(id).dtype ? id : without_reshape(node->operands[0]);
   }
 
   // What a broadcast to x's shape repeats: one value a row, or one value a place of the row.
@@ -65,7 +67,7 @@ class RowMatcher {
 
   // Whether the value is as large as x, and no broadcast.
   bool row_of(ValueId id) const {
-    return type(id).shape == x_shape() && graph_.nodes()[static_cast<size_t>(graph_.producer(id))].op != Op::broadcast_in_dim;
+    return type(id).shape == x_shape() && graph_.maker(id).op != Op::broadcast_in_dim;
   }
 
   // The operand of a reduction over trailing axes; the first reduction of a match says which.
@@ -234,7 +236,7 @@ class RowMatcher {
   }
 
   void forget(ValueId id) {
-    const Node* node = &graph_.nodes()[static_cast<size_t>(graph_.producer(id))];
+    const Node* node = &graph_.maker(id);
     nodes_.erase(node);
   }
 

@@ -1,8 +1,6 @@
 #include "tutti/device/cpu/loops/pool.h"
 
-#include <algorithm>
-#include <array>
-
+#include "tutti/device/cpu/loops/pool_axes.h"
 #include "tutti/device/cpu/loops/reduce.h"
 #include "tutti/device/cpu/simd/targets.h"
 //
@@ -19,9 +17,13 @@
 #define TUTTI_DEVICE_CPU_LOOPS_POOL
 namespace tutti::cpu {
 
-// The places of one output's window that lie inside of the operand: three axes, strides in elements. counts may be 0.
-struct PoolWindow {
-  std::array<int64_t, 3> counts, strides;
+// The outputs along the last axis with a window, of one position on the two before it.
+struct PoolLine {
+  const float* from;
+  int64_t outer, middle;  // places of the window on those two
+  const std::array<PoolAxis, 3>* axes;
+  size_t channels;
+  float* to;
 };
 
 }  // namespace tutti::cpu
@@ -31,43 +33,71 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class F, size_t vectors>
-HWY_INLINE void pool_tile(const float* x, const PoolWindow& window, float* to, size_t part) {
+// One output's channels, so many vectors of them; of a last vector only `part` lanes where it is not `whole`. The most frequent windows
+// have their places as constants, 0 stands for any.
+template <class F, size_t vectors, bool whole, int64_t middle, int64_t last>
+HWY_INLINE void pool_tile(const float* x, const PoolLine& line, int64_t places, float* to, size_t part) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
   FloatVector sum[vectors];
   for (size_t v = 0; v < vectors; ++v) sum[v] = hn::Set(d, F::identity);
-  for (int64_t i = 0; i < window.counts[0]; ++i) {
-    for (int64_t j = 0; j < window.counts[1]; ++j) {
-      const float* from = x + i * window.strides[0] + j * window.strides[1];
-      for (int64_t k = 0; k < window.counts[2]; ++k, from += window.strides[2]) {
-        for (size_t v = 0; v + 1 < vectors; ++v) sum[v] = F::of(sum[v], hn::LoadU(d, from + v * lanes));
-        const float* last = from + (vectors - 1) * lanes;
-        sum[vectors - 1] = F::of(sum[vectors - 1], part == lanes ? hn::LoadU(d, last) : load_part(d, last, part));
-      }
+  const int64_t middles = middle ? middle : line.middle, lasts = last ? last : places;
+  for (int64_t i = 0; i < (middle ? 1 : line.outer); ++i) {
+    for (int64_t j = 0; j < middles; ++j) {
+      const float* from = x + i * (*line.axes)[0].step + j * (*line.axes)[1].step;
+      for (int64_t k = 0; k < lasts; ++k, from += (*line.axes)[2].step)
+        for (size_t v = 0; v < vectors; ++v)
+          sum[v] = F::of(sum[v], whole ? hn::LoadU(d, from + v * lanes) : load_part(d, from + v * lanes, part));
     }
   }
-  for (size_t v = 0; v + 1 < vectors; ++v) hn::StoreU(sum[v], d, to + v * lanes);
-  if (part == lanes) return hn::StoreU(sum[vectors - 1], d, to + (vectors - 1) * lanes);
-  store_part(sum[vectors - 1], d, to + (vectors - 1) * lanes, part);
+  for (size_t v = 0; v < vectors; ++v) {
+    if (whole) {
+      hn::StoreU(sum[v], d, to + v * lanes);
+    } else {
+      store_part(sum[v], d, to + v * lanes, part);
+    }
+  }
+}
+
+template <class F, int64_t middle, int64_t last>
+HWY_INLINE void pool_channels(const float* x, const PoolLine& line, int64_t places, float* to) {
+  const size_t lanes = hn::Lanes(FloatTag()), channels = line.channels;
+  size_t c = 0;
+  for (; c + 4 * lanes <= channels; c += 4 * lanes) pool_tile<F, 4, true, middle, last>(x + c, line, places, to + c, lanes);
+  if (c + 2 * lanes <= channels) {
+    pool_tile<F, 2, true, middle, last>(x + c, line, places, to + c, lanes);
+    c += 2 * lanes;
+  }
+  if (c + lanes <= channels) {
+    pool_tile<F, 1, true, middle, last>(x + c, line, places, to + c, lanes);
+    c += lanes;
+  }
+  if (c < channels) pool_tile<F, 1, false, middle, last>(x + c, line, places, to + c, channels - c);
 }
 
 template <class F>
-void pool_channels(const float* x, const PoolWindow& window, size_t channels, float* to) {
-  const size_t lanes = hn::Lanes(FloatTag());
-  size_t c = 0;
-  for (; c + 4 * lanes <= channels; c += 4 * lanes) pool_tile<F, 4>(x + c, window, to + c, lanes);
-  for (; c < channels; c += lanes) pool_tile<F, 1>(x + c, window, to + c, std::min(lanes, channels - c));
+void pool_line(const PoolLine& line) {
+  float* to = line.to;
+  for (const auto& [start, count] : (*line.axes)[2].places) {
+    if (line.outer == 1 && line.middle == 2 && count == 2) {
+      pool_channels<F, 2, 2>(line.from + start, line, count, to);
+    } else if (line.outer == 1 && line.middle == 3 && count == 3) {
+      pool_channels<F, 3, 3>(line.from + start, line, count, to);
+    } else {
+      pool_channels<F, 0, 0>(line.from + start, line, count, to);
+    }
+    to += line.channels;
+  }
 }
 
-using PoolChannels = void (*)(const float* x, const PoolWindow& window, size_t channels, float* to);
+using PoolLines = void (*)(const PoolLine& line);
 
-PoolChannels find_pool(Reduce kind) {
+PoolLines find_pool(Reduce kind) {
   switch (kind) {
-    case Reduce::add: return pool_channels<SumOf>;
-    case Reduce::multiply: return pool_channels<ProductOf>;
-    case Reduce::max: return pool_channels<LargestOf>;
-    default: return pool_channels<SmallestOf>;
+    case Reduce::add: return pool_line<SumOf>;
+    case Reduce::multiply: return pool_line<ProductOf>;
+    case Reduce::max: return pool_line<LargestOf>;
+    default: return pool_line<SmallestOf>;
   }
 }
 
@@ -80,93 +110,24 @@ namespace tutti::cpu {
 
 HWY_EXPORT(find_pool);
 
-namespace {
-
-// Where the window of each output position along an axis begins in the operand, and how many of its places are inside.
-struct PoolAxis {
-  struct Place {
-    int64_t start, count;  // start in elements of the operand
-  };
-  std::vector<Place> places{{0, 1}};
-  int64_t step = 0;  // elements between places of a window
-};
-
-PoolAxis pool_axis(const Shape& from, const Shape& to, const Attributes& attributes, int64_t axis) {
-  const auto at = static_cast<size_t>(axis);
-  const int64_t dilation = attributes.ints("window_dilation")[at], low = attributes.ints("low")[at];
-  const int64_t size = attributes.ints("window")[at], stride = attributes.ints("strides")[at], inner = from.strides()[at];
-  PoolAxis result{.places = {}, .step = dilation * inner};
-  for (int64_t o = 0; o < to[axis]; ++o) {
-    int64_t first = o * stride - low, skipped = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
-    int64_t last = first + (size - 1) * dilation;
-    if (last >= from[axis]) last -= (last - from[axis] + dilation) / dilation * dilation;
-    first += skipped * dilation;
-    result.places.push_back({first * inner, std::max<int64_t>(0, last < first ? 0 : (last - first) / dilation + 1)});
-  }
-  return result;
-}
-
-bool has_window(const Node& node, size_t axis) {
-  const Attributes& a = node.attributes;
-  return a.ints("window")[axis] != 1 || a.ints("strides")[axis] != 1 || a.ints("low")[axis] != 0 || a.ints("high")[axis] != 0;
-}
-
-struct Pool {
-  void (*channels_of)(const float*, const PoolWindow&, size_t, float*);
-  int64_t batch, image, channels;  // image: elements of the operand for each of the batch
-  int threads;
-  std::array<PoolAxis, 3> axes;
-
-  void operator()(const Pointers& p) const {
-    const int64_t lines = batch * count(0) * count(1);
-    share(lines, threads, [&](int64_t begin, int64_t end) { run(p, begin, end); });
-  }
-
-  int64_t count(size_t axis) const { return static_cast<int64_t>(axes[axis].places.size()); }
-
-  // Lines along the last axis with a window.
-  void run(const Pointers& p, int64_t begin, int64_t end) const {
-    const float* x = floats(p.operands[0]);
-    float* to = floats(p.results[0]) + begin * count(2) * channels;
-    PoolWindow window{{}, {axes[0].step, axes[1].step, axes[2].step}};
-    for (int64_t line = begin; line < end; ++line) {
-      const auto& outer = axes[0].places[static_cast<size_t>(line / count(1) % count(0))];
-      const auto& middle = axes[1].places[static_cast<size_t>(line % count(1))];
-      const float* from = x + line / (count(0) * count(1)) * image + outer.start + middle.start;
-      window.counts = {outer.count, middle.count, 0};
-      for (const auto& place : axes[2].places) {
-        window.counts[2] = place.count;
-        channels_of(from + place.start, window, static_cast<size_t>(channels), to);
-        to += channels;
-      }
-    }
-  }
-};
-
-}  // namespace
-
 bool can_pool(const Graph& graph, const Node& node) {
-  const Type& type = operand_type(graph, node, 0);
-  const int64_t rank = type.shape.rank();
-  if (type.dtype != DType::f32 || rank < 2 || has_window(node, static_cast<size_t>(rank) - 1)) return false;
-  if (type.shape.elements() == 0 || result_type(graph, node).shape.elements() == 0) return false;
-  for (int64_t dilation : node.attributes.ints("base_dilation"))
-    if (dilation != 1) return false;
-  int64_t first = 0;
-  while (first < rank && !has_window(node, static_cast<size_t>(first))) ++first;
-  return rank - 1 - first <= 3;
+  return has_pool_axes(operand_type(graph, node, 0), result_type(graph, node).shape, node.attributes);
 }
 
 Kernel make_pool(const Graph& graph, const Node& node, int threads) {
-  const Shape &from = operand_type(graph, node, 0).shape, &to = result_type(graph, node).shape;
-  Pool pool{HWY_DYNAMIC_DISPATCH(find_pool)(reduce_kind(node.attributes.text("kind"))), 1, 1, from[from.rank() - 1], threads, {}};
-  // Axes before the first window are one batch; axes behind the last window, one row of channels.
-  int64_t first = 0, last = from.rank() - 1;
-  while (first < last && !has_window(node, static_cast<size_t>(first))) pool.batch *= from[first++];
-  while (last > first && !has_window(node, static_cast<size_t>(last) - 1)) pool.channels *= from[--last];
-  for (int64_t axis = first; axis < from.rank(); ++axis) pool.image *= from[axis];
-  for (int64_t axis = last; axis-- > first;) pool.axes[static_cast<size_t>(axis + 3 - last)] = pool_axis(from, to, node.attributes, axis);
-  return {std::move(pool), 0};
+  auto run = [pool_line = HWY_DYNAMIC_DISPATCH(find_pool)(reduce_kind(node.attributes.text("kind"))),
+              pool = pool_axes(operand_type(graph, node, 0).shape, result_type(graph, node).shape, node.attributes),
+              threads](const Pointers& p) {
+    share(pool.batch * pool.lines(), threads, [&](int64_t begin, int64_t end) {
+      const float* x = floats(p.operands[0]);
+      float* to = floats(p.results[0]) + begin * pool.count(2) * pool.channels;
+      for (int64_t index = begin; index < end; ++index, to += pool.count(2) * pool.channels) {
+        const auto [from, outer, middle] = pool.line(index);
+        pool_line({x + from, outer, middle, &pool.axes, static_cast<size_t>(pool.channels), to});
+      }
+    });
+  };
+  return {std::move(run), 0};
 }
 
 }  // namespace tutti::cpu

@@ -5,7 +5,7 @@
 
 namespace tutti::cpu {
 
-// Whether make_pool can do the node: floats, at most three axes with a window, the last axis without one, no dilated operand.
+// Whether make_pool can do the node: has_pool_axes().
 bool can_pool(const Graph& graph, const Node& node);
 Kernel make_pool(const Graph& graph, const Node& node, int threads);
 

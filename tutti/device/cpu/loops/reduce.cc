@@ -16,8 +16,30 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 namespace {
 
+// Rows shorter than a vector or two: element after element, several rows at once so that their additions do not wait for each other.
+constexpr size_t short_row = 16;
+
+template <class F>
+void short_rows(const float* x, size_t count, size_t length, float* to) {
+  constexpr size_t at_once = 8;
+  size_t r = 0;
+  for (; r + at_once <= count; r += at_once, x += at_once * length) {
+    float sums[at_once];
+    for (float& sum : sums) sum = F::identity;
+    for (size_t k = 0; k < length; ++k)
+      for (size_t i = 0; i < at_once; ++i) sums[i] = F::of(sums[i], x[i * length + k]);
+    std::copy_n(sums, at_once, to + r);
+  }
+  for (; r < count; ++r, x += length) {
+    float sum = F::identity;
+    for (size_t k = 0; k < length; ++k) sum = F::of(sum, x[k]);
+    to[r] = sum;
+  }
+}
+
 template <class F>
 void rows(const float* x, size_t count, size_t length, float* to) {
+  if (length <= short_row) return short_rows<F>(x, count, length, to);
   for (size_t r = 0; r < count; ++r, x += length) to[r] = reduce_row<F>(x, length, [](FloatVector v, size_t) HWY_ATTR { return v; });
 }
 
