@@ -38,24 +38,13 @@ std::vector<std::string> names_of(const Graph& graph, int threads) {
 void expect_same(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const Node* node : graph.parameters(Graph::Role::input)) inputs.push_back(random_tensor(graph.type(node->results[0]), 7));
-  auto device = open_device("cpu");
-  CompileSettings settings{2};
-  auto program = device->compile(graph, settings);
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  std::vector<Buffer*> from, to;
-  for (const Tensor& input : inputs) {
-    from.push_back(buffers.emplace_back(device->allocate(input.type())).get());
-    device->to_device(input.bytes(), *from.back());
-  }
-  for (const Type& type : program->output_types()) to.push_back(buffers.emplace_back(device->allocate(type)).get());
   const auto want = Runner(graph, "reference")(inputs);
+  Runner run(graph, "cpu", 2);
   for (int round = 0; round < 3; ++round) {
-    program->run(from, to);
-    for (size_t k = 0; k < want.size(); ++k) {
-      Tensor got(want[k].type());
-      device->to_host(*to[k], got.bytes());
-      for (size_t i = 0; i < got.as<float>().size(); ++i) ASSERT_NEAR(got.as<float>()[i], want[k].as<float>()[i], 1e-4) << k << " " << i;
-    }
+    const auto got = run(inputs);
+    for (size_t k = 0; k < want.size(); ++k)
+      for (size_t i = 0; i < got[k].as<float>().size(); ++i)
+        ASSERT_NEAR(got[k].as<float>()[i], want[k].as<float>()[i], 1e-4) << k << " " << i;
   }
 }
 

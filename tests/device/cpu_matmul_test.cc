@@ -149,6 +149,44 @@ TEST(cpu_matmul, batched_products_pack_as_they_go) {
   }
 }
 
+// Those too small to be packed as well, and the edges between: B as it is or transposed, with gaps between rows, with and without a bias.
+TEST(cpu_matmul, small_batched_products_agree_with_plain_loops) {
+  const int64_t batch = 3;
+  for (int64_t m : {1, 2, 5, 32})
+    for (int64_t k : {1, 2, 5, 16, 32, 33, 64, 65})
+      for (int64_t n : {1, 2, 3, 4, 5, 15, 16, 17})
+        for (const bool transposed : {false, true})
+          for (const bool biased : {false, true}) {
+            SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n << (transposed ? " transposed" : "") << (biased ? " biased" : ""));
+            const int64_t a_stride = k + 1, b_stride = (transposed ? k : n) + 2, b_step = (transposed ? n : k) * b_stride, c_stride = n + 3;
+            const auto a = normal_floats(batch * m * a_stride, 1), b = normal_floats(batch * b_step, 2), bias = normal_floats(n, 3);
+            std::vector<float> c(static_cast<size_t>(batch * m * c_stride), 77.0f);
+            const BatchedMatmul product{
+                batch,  m,        k,           n, a_stride, m * a_stride, transposed ? 1 : b_stride, transposed ? b_stride : 1,
+                b_step, c_stride, m * c_stride};
+            Floats workspace(product.workspace(1));
+            Epilogue epilogue;
+            if (biased) epilogue.bias = bias.data();
+            product.run(a.data(), b.data(), epilogue, c.data(), workspace.data(), 1);
+            for (int64_t i = 0; i < batch * m; ++i)
+              for (int64_t j = 0; j < c_stride; ++j) {
+                const float actual = c[static_cast<size_t>(i * c_stride + j)];
+                if (j >= n) {
+                  ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
+                  continue;
+                }
+                double sum = biased ? double{bias[static_cast<size_t>(j)]} : 0, magnitude = 1;
+                for (int64_t p = 0; p < k; ++p) {
+                  const double x = double{a[static_cast<size_t>(i * a_stride + p)]} *
+                                   b[static_cast<size_t>(i / m * b_step + (transposed ? j * b_stride + p : p * b_stride + j))];
+                  sum += x;
+                  magnitude += std::abs(x);
+                }
+                expect_near(actual, sum, magnitude, "c", i * n + j);
+              }
+          }
+}
+
 TEST(cpu_matmul, one_row_backwards_is_the_same) {
   for (int64_t n = 1; n < 300; n += 7) {
     const auto a = normal_floats(33, 1), b = normal_floats(33 * n, 2), bias = normal_floats(n, 3), residual = normal_floats(n, 4);

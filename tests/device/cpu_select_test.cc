@@ -36,6 +36,27 @@ TEST(cpu_select, elementwise_nodes_become_one_loop_and_broadcasts_vanish) {
   expect_same_as_reference(graph);
 }
 
+// As in training, where kernels change; that of a kernel's own gradient is as large as an image.
+TEST(cpu_select, convolutions_take_kernels_that_each_run_brings) {
+  struct Case {
+    Shape image, kernel;
+    int64_t groups;
+    Ints strides, lhs_dilation;
+  };
+  const Case cases[] = {{{2, 9, 8, 4}, {3, 3, 4, 20}, 1, {1, 1}, {1, 1}},  {{3, 12, 12, 16}, {3, 3, 16, 32}, 1, {2, 1}, {1, 1}},
+                        {{4, 9, 9, 5}, {7, 7, 5, 6}, 1, {1, 1}, {1, 1}},   {{2, 5, 6, 8}, {3, 3, 8, 3}, 1, {1, 1}, {2, 2}},
+                        {{2, 6, 6, 8}, {1, 1, 8, 24}, 1, {1, 1}, {1, 1}},  {{2, 6, 6, 8}, {3, 3, 4, 6}, 2, {1, 1}, {1, 1}},
+                        {{2, 9, 9, 19}, {3, 3, 1, 19}, 19, {1, 1}, {1, 1}}};
+  for (const Case& c : cases) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, c.image}), k = graph.input("k", {DType::f32, c.kernel});
+    Value y = convolution(x, k, {.strides = c.strides, .low = {1, 1}, .high = {1, 1}, .lhs_dilation = c.lhs_dilation, .groups = c.groups});
+    graph.output("y", maximum(y + graph.input("r", y.type()), 0.0));
+    EXPECT_EQ(step_names(graph), Names{c.groups == 19 ? "depthwise convolution+residual+relu" : "convolution+residual+relu"});
+    expect_same_as_reference(graph);
+  }
+}
+
 TEST(cpu_select, activations_of_several_nodes_are_part_of_a_product) {
   const auto product = [](Graph& graph) {
     Tensor weights(DType::f32, {6, 24});

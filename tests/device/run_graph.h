@@ -7,7 +7,9 @@ namespace tutti {
 
 class Runner {
  public:
-  Runner(const Graph& graph, const std::string& device_name) : device_(open_device(device_name)), program_(device_->compile(graph)) {
+  Runner(const Graph& graph, const std::string& device_name, int threads = 0) : device_(open_device(device_name)) {
+    CompileSettings settings{threads};
+    program_ = device_->compile(graph, settings);
     for (const auto& type : program_->input_types()) inputs_.push_back(device_->allocate(type));
     for (const auto& type : program_->output_types()) outputs_.push_back(device_->allocate(type));
     for (auto& buffer : inputs_) from_.push_back(buffer.get());

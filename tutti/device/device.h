@@ -2,6 +2,8 @@
 // by side in one process. Everything above this header is the same for all of them.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +17,7 @@
 namespace tutti {
 
 struct CompileReport;  // report.h
+class Collective;      // collective.h
 
 // Memory of a device holding one value. Move-only through its unique_ptr.
 class Buffer {
@@ -29,6 +32,9 @@ class Buffer {
   Type type_;
 };
 
+// States that several programs share, by name: a step of training at each batch size, and its evaluation.
+using StateBuffers = std::map<std::string, std::shared_ptr<Buffer>>;
+
 struct ProgramStats {
   int64_t kernels = 0;            // launched a run
   int64_t flops = 0;              // a run
@@ -41,13 +47,24 @@ struct ProgramStats {
 class Program {
  public:
   virtual ~Program() = default;
-  // Inputs and outputs in the graph's order, of exactly its types.
+  // Inputs and outputs in the graph's order, of exactly its types. May return while the device still computes (is_asynchronous()): then
+  // inputs may be written again at once, and to_host() waits for the outputs.
   virtual void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) = 0;
   // The same, a little slower, adding to `seconds` what each step of the CompileReport took; where tells_times().
   virtual void run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds);
   virtual bool tells_times() const { return false; }
-  // The same program for another thread: shares code and weights, has memory of its own and the states' initial values.
-  virtual std::unique_ptr<Program> context() const = 0;
+  virtual bool computes() const { return true; }  // else there is nothing to measure: the device plans only, or is not here
+  // The same program for another thread: shares code and weights, has memory of its own. Its states live as in CompileSettings, with their
+  // initial values where they are new.
+  virtual std::unique_ptr<Program> context(StateBuffers* states = nullptr) const = 0;
+  // The program as bytes that the device's own libraries can load again; throws Unsupported where there is no such thing.
+  virtual std::string executable() const;
+  // The same; `ready` hears of each output as soon as its bytes are there, on the thread that runs, before the next is computed. Where a
+  // device cannot tell, after all of them.
+  using Ready = std::function<void(size_t output)>;
+  virtual void run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready);
+  // One of several replicas from now on, whose all_reduce nodes meet there; nullptr: alone. Throws Unsupported where the device does not.
+  virtual void join(Collective* collective);
   const std::vector<Type>& input_types() const { return input_types_; }
   const std::vector<Type>& output_types() const { return output_types_; }
   const ProgramStats& stats() const { return stats_; }
@@ -68,11 +85,23 @@ struct CompileCache {
   virtual ~CompileCache() = default;
 };
 
+// What f32 products may be rounded to on the way; sums stay f32.
+enum class Precision { float32, tf32, bfloat16 };
+std::string_view name(Precision precision);
+Precision precision_of(std::string_view name);  // throws InvalidArgument for other words
+const std::vector<std::string>& precision_names();
+
 struct CompileSettings {
   int threads = 0;                           // at most; 0: as many as the work is worth
   std::shared_ptr<CompileCache> cache = {};  // of the device; an empty one may be filled by compile, for the model's next program
   CompileReport* report = nullptr;           // filled when given
+  Precision precision = Precision::float32;  // a device that has no other refuses
+  // Where the program's states live; those that are not there yet are added with their initial values. nullptr: inside of the program.
+  StateBuffers* states = nullptr;
 };
+
+// For devices that compute in no other precision. Throws Unsupported.
+void require_float32(const CompileSettings& settings, std::string_view device);
 
 class Device {
  public:
@@ -91,13 +120,16 @@ class Device {
     CompileSettings settings;
     return compile(graph, settings);
   }
-  virtual void synchronize() = 0;
+  virtual void synchronize() = 0;  // waits for all that was begun
+  virtual bool is_asynchronous() const { return false; }
   // How fast it computes with so many threads, measured now, in about a tenth of a second; nothing where nothing is computed.
   virtual std::optional<Speed> measure(int threads);
 };
 
 // What --device and CompileOptions mean when nothing is said.
 inline constexpr std::string_view default_device = "cpu";
+// The best usable accelerator, else the default.
+inline constexpr std::string_view automatic_device = "auto";
 
 // The devices of this process by name, made on first use. Unknown names throw InvalidArgument with the nearest known ones.
 std::shared_ptr<Device> open_device(const std::string& name);

@@ -87,10 +87,15 @@ int64_t available_memory() {
   return least;
 }
 
+TooLarge::TooLarge(std::string_view where, std::string_view what, int64_t needed_bytes, int64_t available_bytes)
+    : OutOfMemory(where, fmt::format("{} needs {} bytes; {} bytes are available", what, needed_bytes, available_bytes)),
+      needed(needed_bytes),
+      available(available_bytes) {}
+
 void require_memory(int64_t bytes, std::string_view what) {
   if (bytes < (int64_t{1} << 20)) return;  // not worth a look at /proc
   int64_t available = available_memory();
-  if (bytes > available) fail<OutOfMemory>("memory", "{} needs {} bytes; {} bytes are available", what, bytes, available);
+  if (bytes > available) throw TooLarge("memory", what, bytes, available);
 }
 
 std::unique_ptr<Buffer> HostDevice::allocate(const Type& type) {

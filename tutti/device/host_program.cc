@@ -1,5 +1,8 @@
 #include "tutti/device/host_program.h"
 
+#include <algorithm>
+#include <set>
+
 #include "tutti/base/error.h"
 #include "tutti/device/bytes.h"
 #include "tutti/device/host.h"
@@ -21,19 +24,26 @@ struct HostProgram::Code {
   struct Update {
     ValueId state, next;
     int64_t bytes, stage;
-    bool staged;
+    bool staged, trades;  // trades: a step computes it, so that it can be made elsewhere
   };
 
   Sequence sequence;
   std::vector<ValueId> inputs;
   std::vector<Sequence::Port> outputs;
   std::vector<BoundTensor> weights, states;
+  std::vector<std::string> state_names;
   std::vector<Update> updates;
-  int64_t state_bytes = 0, staged_bytes = 0;
+  std::vector<std::pair<size_t, size_t>> ready;  // the step that computes an output where it is wanted, and which
+  int64_t state_bytes = 0, staged_bytes = 0, traded_bytes = 0;
 
   Code(const Graph& graph, std::vector<Step> steps, std::string_view device) : sequence(graph, std::move(steps)) {
     take_parameters(graph, device);
     outputs = sequence.output_ports(graph);
+    for (size_t s = 0; s < sequence.steps().size(); ++s)
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const auto& results = sequence.steps()[s].results;
+        if (outputs[i].direct && std::find(results.begin(), results.end(), outputs[i].value) != results.end()) ready.emplace_back(s, i);
+      }
     plan_updates(graph);
   }
 
@@ -49,59 +59,112 @@ struct HostProgram::Code {
         fail<InvalidArgument>(std::string(device), "{} '{}' has no value", name(role(node)), node.attributes.text("name"));
       bool weight = role(node) == Graph::Role::weight;
       (weight ? weights : states).push_back({id, node.literal});
-      if (!weight) state_bytes += node.literal.type().bytes();
+      if (weight) continue;
+      state_bytes += node.literal.type().bytes();
+      state_names.push_back(node.attributes.text("name"));
     }
   }
 
   // A new value that lies in a state's own bytes (a state handed on to another) must be read before any state is written.
   void plan_updates(const Graph& graph) {
+    std::set<ValueId> taken;
     for (const auto& update : graph.updates()) {
-      const Node& source = graph.nodes()[static_cast<size_t>(graph.producer(sequence.root(update.next)))];
+      const ValueId root = sequence.root(update.next);
+      const Node& source = graph.maker(root);
       bool staged = source.op == Op::parameter && role(source) == Graph::Role::state;
       int64_t bytes = graph.type(update.next).bytes();
-      updates.push_back({update.state, update.next, bytes, staged_bytes, staged});
+      const bool computed = sequence.plan().offset[at(root)] != Plan::outside && graph.type(root).bytes() == bytes && bytes > 0;
+      updates.push_back({update.state, update.next, bytes, staged_bytes, staged, computed && taken.insert(root).second});
+      if (updates.back().trades) traded_bytes += bytes;
       if (staged) staged_bytes += bytes;
     }
   }
 };
 
-HostProgram::HostProgram(const Graph& graph, std::vector<Step> steps, std::string_view device)
+HostProgram::HostProgram(const Graph& graph, std::vector<Step> steps, std::string_view device, StateBuffers* states)
     : Program(graph), code_(std::make_shared<const Code>(graph, std::move(steps), device)) {
   stats_.kernels = code_->sequence.launches();
   stats_.peak_memory_bytes = code_->sequence.plan().arena_bytes;
-  make_frame();
+  make_frame(states);
 }
 
-HostProgram::HostProgram(const Program& types, std::shared_ptr<const Code> code) : Program(types), code_(std::move(code)) { make_frame(); }
+HostProgram::HostProgram(const Program& types, std::shared_ptr<const Code> code, StateBuffers* states)
+    : Program(types), code_(std::move(code)) {
+  make_frame(states);
+}
 
-std::unique_ptr<Program> HostProgram::context() const { return std::unique_ptr<Program>(new HostProgram(*this, code_)); }
+std::unique_ptr<Program> HostProgram::context(StateBuffers* states) const {
+  return std::unique_ptr<Program>(new HostProgram(*this, code_, states));
+}
 
-void HostProgram::make_frame() {
+void HostProgram::make_frame(StateBuffers* shared) {
   const Sequence& sequence = code_->sequence;
-  require_memory(sequence.frame_bytes() + code_->state_bytes + code_->staged_bytes,
+  require_memory(sequence.frame_bytes() + code_->state_bytes + code_->staged_bytes + code_->traded_bytes,
                  fmt::format("a program with {} bytes of weights", stats_.weight_bytes));
   frame_ = Tensor(DType::u8, {sequence.frame_bytes()});
   staging_ = Tensor(DType::u8, {code_->staged_bytes});
   std::byte* frame = frame_.bytes().data();
   sequence.place(frame);
   for (const auto& weight : code_->weights) sequence.bind(frame, weight.value, weight.tensor.bytes().data());
-  for (const auto& state : code_->states) {
-    Tensor own(state.tensor.type());
-    copy_bytes(own.bytes().data(), state.tensor.bytes().data(), own.type().bytes());
-    sequence.bind(frame, state.value, own.bytes().data());
-    states_.push_back({state.value, std::move(own)});
+  for (size_t i = 0; i < code_->states.size(); ++i) {
+    const auto& [value, initial] = code_->states[i];
+    std::shared_ptr<Buffer> own;
+    if (shared != nullptr) own = (*shared)[code_->state_names[i]];
+    if (own == nullptr) {
+      own = std::make_shared<HostBuffer>(initial.type());
+      copy_bytes(own->host().data(), initial.bytes().data(), initial.type().bytes());
+      if (shared != nullptr) (*shared)[code_->state_names[i]] = own;
+    } else if (!(own->type() == initial.type())) {
+      fail<InvalidArgument>("device", "state '{}' is {}; shared as {}", code_->state_names[i], to_string(initial.type()),
+                            to_string(own->type()));
+    }
+    sequence.bind(frame, value, own->host().data());
+    states_.push_back(std::move(own));
+  }
+  for (const auto& update : code_->updates) {
+    if (!update.trades) {
+      traded_.push_back(false);
+      continue;
+    }
+    const auto state = std::find_if(code_->states.begin(), code_->states.end(), [&](const auto& one) { return one.value == update.state; });
+    const auto index = static_cast<size_t>(state - code_->states.begin());
+    auto* buffer = dynamic_cast<HostBuffer*>(states_[index].get());
+    traded_.push_back(buffer != nullptr);
+    if (buffer == nullptr) continue;  // a part of another buffer: its bytes stay where they are
+    spares_.push_back({sequence.root(update.next), index, buffer, Tensor(buffer->type())});
+    sequence.bind(frame, spares_.back().next, spares_.back().tensor.bytes().data());
   }
 }
 
 void HostProgram::run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) {
   bind_arguments(inputs, outputs);
-  code_->sequence.run(frame_.bytes().data());
+  code_->sequence.run_some(frame_.bytes().data(), 0, code_->sequence.steps().size(), false, collective_);
   finish(outputs);
+}
+
+void HostProgram::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready) {
+  bind_arguments(inputs, outputs);
+  const Sequence& sequence = code_->sequence;
+  std::byte* frame = frame_.bytes().data();
+  size_t done = 0;
+  std::vector<bool> told(outputs.size());
+  for (const auto& [step, output] : code_->ready) {
+    const auto& [value, direct] = code_->outputs[output];
+    if (sequence.value(frame, value) != outputs[output]->host().data()) continue;
+    sequence.run_some(frame, done, step + 1, false, collective_);
+    done = step + 1;
+    told[output] = true;
+    ready(output);
+  }
+  sequence.run_some(frame, done, sequence.steps().size(), false, collective_);
+  finish(outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!told[i]) ready(i);
 }
 
 void HostProgram::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds) {
   bind_arguments(inputs, outputs);
-  code_->sequence.run_timed(frame_.bytes().data(), seconds);
+  code_->sequence.run_timed(frame_.bytes().data(), seconds, false, collective_);
   finish(outputs);
 }
 
@@ -112,6 +175,7 @@ void HostProgram::bind_arguments(std::span<Buffer* const> inputs, std::span<Buff
   auto bind = [&](ValueId id, std::byte* data) {
     if (sequence.value(frame, id) != data) sequence.bind(frame, id, data);
   };
+  for (size_t i = 0; i < states_.size(); ++i) bind(code_->states[i].value, states_[i]->host().data());  // others may have traded them
   for (size_t i = 0; i < inputs.size(); ++i) bind(code_->inputs[i], inputs[i]->host().data());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [value, direct] = code_->outputs[i];
@@ -129,9 +193,15 @@ void HostProgram::finish(std::span<Buffer* const> outputs) {
   }
   for (const auto& update : code_->updates)
     if (update.staged) copy_bytes(staging_.bytes().data() + update.stage, sequence.value(frame, update.next), update.bytes);
-  for (const auto& update : code_->updates)
-    copy_bytes(sequence.value(frame, update.state),
-               update.staged ? staging_.bytes().data() + update.stage : sequence.value(frame, update.next), update.bytes);
+  for (size_t i = 0; i < traded_.size(); ++i)
+    if (const auto& update = code_->updates[i]; !traded_[i])
+      copy_bytes(sequence.value(frame, update.state),
+                 update.staged ? staging_.bytes().data() + update.stage : sequence.value(frame, update.next), update.bytes);
+  for (Spare& spare : spares_) {
+    spare.buffer->swap(spare.tensor);
+    sequence.bind(frame, code_->states[spare.state].value, spare.buffer->host().data());
+    sequence.bind(frame, spare.next, spare.tensor.bytes().data());
+  }
 }
 
 }  // namespace tutti

@@ -6,18 +6,23 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
+class Collective;  // collective.h
+
 struct Pointers {
   const std::byte* const* operands;
   std::byte* const* results;
   std::byte* workspace;
-  // Every second time in a loop: who reads the same bytes each time may begin at their end, which is still in the cache.
-  bool backwards = false;
+  // Of a loop: how many runs came before this one. Who reads the same bytes each time may begin at their end every second time: it is still
+  // in the cache. A kernel that keeps its workspace finds there, from the second run on, what it left.
+  int64_t turn = 0;
+  Collective* collective = nullptr;  // what the program has joined, where it is one of several replicas
 };
 
 class Sequence;
@@ -29,12 +34,30 @@ struct KernelBody {
   int64_t runs;  // in one run of the kernel
 };
 
+// Takes only what can be called as a constant: what a run counts or collects is in its workspace or on its stack.
+template <class... Arguments>
+class KernelFunction {
+ public:
+  KernelFunction() = default;
+  template <class F>
+  requires(!std::is_same_v<std::decay_t<F>, KernelFunction>) KernelFunction(F&& f)
+      : call_(std::forward<F>(f)) {  // NOLINT(google-explicit-constructor): a kernel is whatever does its work
+    static_assert(std::is_invocable_v<const std::decay_t<F>&, Arguments...>, "a kernel that threads share keeps nothing between runs");
+  }
+  void operator()(Arguments... arguments) const { call_(arguments...); }
+  explicit operator bool() const { return static_cast<bool>(call_); }
+
+ private:
+  std::function<void(Arguments...)> call_;
+};
+
 struct Kernel {
-  std::function<void(const Pointers&)> run;
-  int64_t workspace = 0;  // bytes
+  KernelFunction<const Pointers&> run;
+  int64_t workspace = 0;         // bytes
+  bool keeps_workspace = false;  // between the runs of a loop nobody else has it
   std::vector<KernelBody> bodies = {};
   // With bodies: the same run, the seconds of their steps added one after another, as Sequence::run_timed does.
-  std::function<void(const Pointers&, std::span<double> seconds)> run_timed = {};
+  KernelFunction<const Pointers&, std::span<double> /* seconds */> run_timed = {};
 };
 
 inline const Type& operand_type(const Graph& graph, const Node& node, size_t i) { return graph.type(node.operands[i]); }

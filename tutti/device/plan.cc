@@ -119,6 +119,8 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
     for (ValueId id : step.results) ends[last[at(id)]].push_back(id);
 
   Arena arena;
+  for (size_t s = 0; s < steps.size(); ++s)
+    if (steps[s].kernel.keeps_workspace) plan.workspace[s] = arena.take(steps[s].kernel.workspace);
   std::vector<bool> handed_on(graph.value_count());  // the place belongs to another value now
   for (size_t s = 0; s < steps.size(); ++s) {
     for (size_t r = 0; r < steps[s].results.size(); ++r) {
@@ -127,8 +129,10 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
       if (over >= 0) handed_on[at(over)] = true;
       plan.offset[at(id)] = over >= 0 ? plan.offset[at(over)] : arena.take(graph.type(id).bytes());
     }
-    plan.workspace[s] = arena.take(steps[s].kernel.workspace);
-    arena.give(plan.workspace[s], steps[s].kernel.workspace);
+    if (!steps[s].kernel.keeps_workspace) {
+      plan.workspace[s] = arena.take(steps[s].kernel.workspace);
+      arena.give(plan.workspace[s], steps[s].kernel.workspace);
+    }
     for (ValueId id : ends[s])
       if (!handed_on[at(id)]) arena.give(plan.offset[at(id)], graph.type(id).bytes());
   }

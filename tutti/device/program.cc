@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/device/device.h"
 #include "tutti/graph/cost.h"
@@ -13,7 +15,40 @@ Program::Program(const Graph& graph) {
 
 void Program::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double>) { run(inputs, outputs); }
 
+void Program::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready) {
+  run(inputs, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) ready(i);
+}
+
+void Program::join(Collective* collective) {
+  if (collective != nullptr)
+    fail<Unsupported>("run", "programs of this device do not run beside replicas of themselves; hint: --device cpu");
+}
+
+std::string Program::executable() const {
+  fail<Unsupported>("compile", "programs of this device live in memory alone; hint: --device cuda");
+}
+
 std::optional<Speed> Device::measure(int) { return {}; }
+
+std::string_view name(Precision precision) { return precision_names()[static_cast<size_t>(precision)]; }
+
+const std::vector<std::string>& precision_names() {
+  static const std::vector<std::string> names = {"float32", "tf32", "bfloat16"};
+  return names;
+}
+
+Precision precision_of(std::string_view name) {
+  const auto& names = precision_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) fail<InvalidArgument>("device", "no precision '{}'{}", name, did_you_mean(name, names));
+  return static_cast<Precision>(found - names.begin());
+}
+
+void require_float32(const CompileSettings& settings, std::string_view device) {
+  if (settings.precision != Precision::float32)
+    fail<Unsupported>(device, "products are computed in float32 here; got --precision {}", name(settings.precision));
+}
 
 void Program::check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const {
   auto check = [](std::span<Buffer* const> buffers, const std::vector<Type>& types, std::string_view what) {

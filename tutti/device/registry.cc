@@ -7,6 +7,8 @@
 #include "tutti/device/device.h"
 #include "tutti/device/null/null.h"
 #include "tutti/device/reference/reference.h"
+#include "tutti/device/xla/plugins.h"
+#include "tutti/device/xla/xla.h"
 
 namespace tutti {
 
@@ -22,36 +24,63 @@ const BuiltIn built_in[] = {
     {"null", "none", make_null_device},
 };
 
+class Registry {
+ public:
+  // The one of this name, or nothing.
+  std::shared_ptr<Device> open(const std::string& name) {
+    if (auto found = open_.find(name); found != open_.end()) return found->second;
+    for (const auto& row : built_in)
+      if (row.name == name) return open_[name] = row.make();
+    if (xla::device_name(name)) return open_[name] = make_xla_device(name);
+    return name == automatic_device ? open_[name] = open_best() : nullptr;
+  }
+  std::mutex mutex;
+
+ private:
+  // An accelerator, or the processor.
+  std::shared_ptr<Device> open_best() {
+    for (const auto& platform : xla::platforms()) {
+      if (platform.is_host) continue;
+      try {
+        return open(std::string(platform.name));
+      } catch (const DeviceError&) {
+        continue;
+      }
+    }
+    return open(std::string(default_device));
+  }
+  std::map<std::string, std::shared_ptr<Device>> open_;
+};
+
 }  // namespace
 
 std::shared_ptr<Device> open_device(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<Device>> open;
-  std::lock_guard lock(mutex);
-  if (auto found = open.find(name); found != open.end()) return found->second;
+  static Registry registry;
+  std::lock_guard lock(registry.mutex);
+  if (auto device = registry.open(name)) return device;
   std::vector<std::string> known;
-  for (const auto& row : built_in) {
-    if (row.name == name) return open[name] = row.make();
-    known.push_back(row.name);
-  }
+  for (const auto& row : built_in) known.push_back(row.name);
+  for (const auto& platform : xla::platforms()) known.emplace_back(platform.name);
+  known.emplace_back(automatic_device);
   std::string list;
   for (const auto& n : known) list += (list.empty() ? "" : ", ") + n;
-  fail<InvalidArgument>("device", "unknown device '{}'{}; known: {}", name, did_you_mean(name, known), list);
+  fail<InvalidArgument>("device", "unknown device '{}'{}; known: {}, and paths of PJRT plugins", name, did_you_mean(name, known), list);
 }
 
 std::vector<DeviceListing> list_devices() {
   std::vector<DeviceListing> out;
-  for (const auto& row : built_in) {
-    DeviceListing listing{row.name, row.kind, "", "built in", false, 0};
+  for (const auto& row : built_in) out.push_back({row.name, row.kind, "", "built in", true, 0});
+  for (auto& listing : list_xla_devices()) out.push_back(std::move(listing));
+  for (auto& listing : out) {
+    if (!listing.usable) continue;
     try {
-      auto device = open_device(row.name);
+      auto device = open_device(listing.name);
       listing.description = device->description();
       listing.memory_bytes = device->memory_bytes();
-      listing.usable = true;
     } catch (const DeviceError& e) {
+      listing.usable = false;
       listing.found = e.what();
     }
-    out.push_back(std::move(listing));
   }
   return out;
 }

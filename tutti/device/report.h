@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tutti/base/saturate.h"
+#include "tutti/device/speed.h"
 #include "tutti/device/step.h"
 #include "tutti/transform/pass.h"
 
@@ -41,13 +42,16 @@ struct StepReport {
 struct MemoryReport {
   int64_t weights = 0, constants = 0;  // bytes; constants include folded weights
   int64_t arena = 0;                   // intermediate values and scratch memory, as planned
-  int64_t without_reuse = 0;           // the same, had each its own place
+  int64_t without_reuse = 0;           // the same, had each its own place; 0 where that is not known
+  int64_t device = 0;  // of a device with memory of its own: all of it that a run takes, weights, inputs and outputs included
 };
 
 struct CompileReport {
   std::vector<PassReport> passes;
   std::vector<StepReport> steps;  // in the order they run: run_timed() tells a time for each
   MemoryReport memory;
+  int64_t fusions = 0, library_calls = 0;  // among the steps, where a compiler tells
+  std::optional<Speed> published;          // the roofs of a device that is not here
 };
 
 // Fills in the steps and the memory. A scan's body is listed where the kernel is there to name it.

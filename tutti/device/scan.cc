@@ -30,7 +30,7 @@ class Scan {
   int64_t workspace() const { return workspace_; }
   const std::shared_ptr<const Sequence>& body() const { return body_; }
 
-  // `run_body` runs the body once, in this frame.
+  // `run_body` runs the body once, in this frame, for the turn at hand.
   template <class RunBody>
   void run(const Pointers& p, const RunBody& run_body) const {
     std::byte* frame = p.workspace;
@@ -45,7 +45,7 @@ class Scan {
       auto place = [&](size_t i) { return i < carries_ ? next_carry(p, i, step) : p.results[i] + at * outputs_[i].bytes; };
       for (size_t i = 0; i < outputs_.size(); ++i)
         if (outputs_[i].direct) body_->bind(frame, outputs_[i].value, place(i));
-      run_body(frame, step % 2 != 0);
+      run_body(frame, step);
       for (size_t i = 0; i < outputs_.size(); ++i)
         if (!outputs_[i].direct) copy_bytes(place(i), body_->value(frame, outputs_[i].value), outputs_[i].bytes);
     }
@@ -78,11 +78,9 @@ Kernel make_scan(const Node& node, std::vector<Step> body) {
   auto scan = std::make_shared<const Scan>(node, std::move(body));  // shared: std::function copies what it holds
   const Sequence& sequence = *scan->body();
   Kernel kernel;
-  kernel.run = [scan, &sequence](const Pointers& p) {
-    scan->run(p, [&](std::byte* frame, bool backwards) { sequence.run(frame, backwards); });
-  };
+  kernel.run = [scan, &sequence](const Pointers& p) { scan->run(p, [&](std::byte* frame, int64_t turn) { sequence.run(frame, turn); }); };
   kernel.run_timed = [scan, &sequence](const Pointers& p, std::span<double> seconds) {
-    scan->run(p, [&](std::byte* frame, bool backwards) { sequence.run_timed(frame, seconds, backwards); });
+    scan->run(p, [&](std::byte* frame, int64_t turn) { sequence.run_timed(frame, seconds, turn); });
   };
   kernel.workspace = scan->workspace();
   kernel.bodies.push_back({node.body, scan->body(), node.attributes.integer("length")});

@@ -38,11 +38,11 @@ void Sequence::bind(std::byte* frame, ValueId value, const std::byte* data) cons
   for (size_t slot : uses_[at(value)]) table[slot] = const_cast<std::byte*>(data);
 }
 
-void Sequence::run(std::byte* frame, bool backwards) const {
-  for (size_t step = 0; step < steps_.size(); ++step) steps_[step].kernel.run(pointers(frame, step, backwards));
+void Sequence::run_some(std::byte* frame, size_t first, size_t end, int64_t turn, Collective* collective) const {
+  for (size_t step = first; step < end; ++step) steps_[step].kernel.run(pointers(frame, step, turn, collective));
 }
 
-void Sequence::run_timed(std::byte* frame, std::span<double> seconds, bool backwards) const {
+void Sequence::run_timed(std::byte* frame, std::span<double> seconds, int64_t turn, Collective* collective) const {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
   size_t place = 0;
@@ -50,10 +50,10 @@ void Sequence::run_timed(std::byte* frame, std::span<double> seconds, bool backw
     const Kernel& kernel = steps_[step].kernel;
     const size_t own = place++;
     if (!kernel.bodies.empty()) {
-      kernel.run_timed(pointers(frame, step, backwards), seconds.subspan(place));
+      kernel.run_timed(pointers(frame, step, turn, collective), seconds.subspan(place));
       for (const KernelBody& body : kernel.bodies) place += body.steps->timed_steps();
     } else {
-      kernel.run(pointers(frame, step, backwards));
+      kernel.run(pointers(frame, step, turn, collective));
     }
     auto end = Clock::now();
     seconds[own] += std::chrono::duration<double>(end - begin).count();

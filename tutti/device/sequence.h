@@ -23,10 +23,12 @@ class Sequence {
   std::byte* value(const std::byte* frame, ValueId id) const { return slots(frame)[uses_[at(root(id))][0]]; }
   // The value whose bytes `id` shares, itself included.
   ValueId root(ValueId id) const { return plan_.root[at(id)]; }
-  // backwards: see Pointers.
-  void run(std::byte* frame, bool backwards = false) const;
+  // turn: see Pointers.
+  void run(std::byte* frame, int64_t turn = 0) const { run_some(frame, 0, steps_.size(), turn, nullptr); }
+  // The steps [first, end), of a program that has joined a collective.
+  void run_some(std::byte* frame, size_t first, size_t end, int64_t turn, Collective* collective) const;
   // The same, adding each step's seconds; a loop's step is followed by those of its body. One clock reading a step, so a little slower.
-  void run_timed(std::byte* frame, std::span<double> seconds, bool backwards = false) const;
+  void run_timed(std::byte* frame, std::span<double> seconds, int64_t turn = 0, Collective* collective = nullptr) const;
   size_t timed_steps() const;
 
   // An output: a step computes it, and bind() can move it to where it is wanted; or its bytes are someone else's too and have to be copied.
@@ -37,9 +39,9 @@ class Sequence {
   std::vector<Port> output_ports(const Graph& graph) const;
 
  private:
-  Pointers pointers(std::byte* frame, size_t step, bool backwards) const {
+  Pointers pointers(std::byte* frame, size_t step, int64_t turn, Collective* collective = nullptr) const {
     std::byte** operands = slots(frame) + step_slots_[step];
-    return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step], backwards};
+    return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step], turn, collective};
   }
   std::byte** slots(const std::byte* frame) const { return reinterpret_cast<std::byte**>(const_cast<std::byte*>(frame) + table_); }
   Plan plan_;
