@@ -21,7 +21,7 @@ std::string refusal(const std::string& path, const std::vector<InputSpec>& input
 TEST(Samples, ArriveInBatchesInTheirOrderAndInTheModelsDType) {
   auto reader = open_samples(numpy_file("int64.npy"), {{"x", DType::f32, {3, 2}}});
   EXPECT_EQ(reader->samples(), 5);
-  EXPECT_EQ(reader->rows()[0], Shape({3, 2}));
+  EXPECT_EQ(reader->rows()[0].shape, Shape({3, 2}));
   EXPECT_EQ(to_string(reader->next(2)[0].type()), "f32[2, 3, 2]");
   Tensor rest = reader->next(100)[0];
   EXPECT_EQ(to_string(rest.type()), "f32[3, 3, 2]");
@@ -31,7 +31,7 @@ TEST(Samples, ArriveInBatchesInTheirOrderAndInTheModelsDType) {
 
 TEST(Samples, OpenExtentsComeFromTheData) {
   auto reader = open_samples(numpy_file("float32.npy"), {{"x", DType::f32, {-1, 2}}});
-  EXPECT_EQ(reader->rows()[0], Shape({3, 2}));
+  EXPECT_EQ(reader->rows()[0].shape, Shape({3, 2}));
 }
 
 TEST(Samples, ALastAxisOfOneMayBeMissingOrTooMuch) {

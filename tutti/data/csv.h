@@ -69,7 +69,7 @@ class CsvWriter {
  public:
   CsvWriter(std::string path, std::vector<ArraySpec> arrays);
   void write(const std::vector<Tensor>& rows);  // one tensor an array, each [count, row...]
-  void commit() { file_.commit(); }
+  void commit() { file_.commit(false); }
 
  private:
   std::vector<ArraySpec> arrays_;
@@ -78,6 +78,9 @@ class CsvWriter {
 
 // Any decimal number, inf or nan; nothing for other text, and for what is beyond float64.
 std::optional<double> parse_double(std::string_view text);
+
+// Names of the columns in which these arrays stand side by side.
+std::vector<std::string> csv_columns(const std::vector<ArraySpec>& arrays);
 
 // As a field: in quotes when it holds a comma, a quote or a line's end.
 std::string csv_field(std::string_view text);

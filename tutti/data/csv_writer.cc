@@ -43,13 +43,17 @@ std::string csv_field(std::string_view text) {
   return out + '"';
 }
 
+std::vector<std::string> csv_columns(const std::vector<ArraySpec>& arrays) {
+  std::vector<std::string> out;
+  for (const auto& array : arrays)
+    for (int64_t element = 0; element < array.row.elements(); ++element)
+      out.push_back(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
+  return out;
+}
+
 CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(std::move(path)) {
   std::string line;
-  for (const auto& array : arrays_)
-    for (int64_t element = 0; element < array.row.elements(); ++element) {
-      if (!line.empty()) line += ',';
-      line += csv_field(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
-    }
+  for (const auto& name : csv_columns(arrays_)) line += fmt::format("{}{}", line.empty() ? "" : ",", csv_field(name));
   file_.write(line + "\n");
 }
 

@@ -6,24 +6,20 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
+#include "tutti/base/utf8.h"
 #include "tutti/data/npy_header.h"
 
 namespace tutti {
 
 namespace {
 
-// ".csv", in lower case.
-std::string suffix_of(const std::string& path) {
-  std::string suffix = std::filesystem::path(path).extension().string();
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return suffix;
-}
-
 bool is_image(std::string_view start, const std::string& suffix) {
   return start.starts_with("\xff\xd8\xff") || start.starts_with("\x89PNG") || suffix == ".jpg" || suffix == ".jpeg" || suffix == ".png";
 }
 
 }  // namespace
+
+std::string suffix_of(const std::string& path) { return in_lower_case(std::filesystem::path(path).extension().string()); }
 
 DataFormat format_of_input(const std::string& path) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
@@ -56,7 +52,8 @@ DataFormat format_of_output(const std::string& path) {
   if (suffix == ".npy") return DataFormat::npy;
   if (suffix == ".npz") return DataFormat::npz;
   if (suffix == ".csv") return DataFormat::csv;
-  fail<InvalidArgument>("output", "'{}': the name says the format; expected .npy, .npz or .csv", path);
+  if (suffix == ".jsonl") return DataFormat::json_lines;
+  fail<InvalidArgument>("output", "'{}': the name says the format; expected .npy, .npz or .csv, or .jsonl", path);
 }
 
 }  // namespace tutti

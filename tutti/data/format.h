@@ -5,7 +5,9 @@
 
 namespace tutti {
 
-enum class DataFormat { npy, npz, csv };
+std::string suffix_of(const std::string& path);  // ".csv", in lower case
+
+enum class DataFormat { npy, npz, csv, json_lines };  // the last is only written
 
 // Of a file that is there. Throws InvalidArgument when its bytes and its name disagree or say nothing, Unsupported for what is recognised
 // and not read (images, folders, pickles, models).

@@ -15,10 +15,12 @@ class NpyReader {
   const Type& type() const { return header_.type; }  // of the whole array
   // Rows begin, ..., begin + count - 1 of the first axis, in native byte order, row-major. Throws when they are not all there.
   Tensor rows(int64_t begin, int64_t count) const;
+  void read(int64_t begin, int64_t count, std::span<std::byte> out) const;  // the same into memory of exactly their size
   Tensor all() const;
 
  private:
-  void read_fortran(int64_t begin, Tensor& out) const;
+  void check_rows_asked(int64_t begin, int64_t count) const;
+  void read_fortran(int64_t begin, int64_t count, std::span<std::byte> out) const;
   std::shared_ptr<const ByteSource> source_;
   std::string file_;
   NpyHeader header_;

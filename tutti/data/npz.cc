@@ -92,7 +92,7 @@ void NpzWriter::commit() {
     zip_.end(header);
   }
   zip_.finish();
-  file_.commit();
+  file_.commit(false);
 }
 
 }  // namespace tutti

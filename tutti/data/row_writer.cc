@@ -4,6 +4,7 @@
 #include "tutti/data/csv.h"
 #include "tutti/data/format.h"
 #include "tutti/data/npz.h"
+#include "tutti/data/row_json.h"
 
 namespace tutti {
 
@@ -43,11 +44,30 @@ class CsvOutput : public RowWriter {
   CsvWriter writer_;
 };
 
+class JsonLinesOutput : public RowWriter {
+ public:
+  JsonLinesOutput(const std::string& path, std::vector<ArraySpec> arrays) : file_(path), arrays_(std::move(arrays)) {}
+  void write(const std::vector<Tensor>& rows) override {
+    const int64_t count = rows_side_by_side(arrays_, rows);
+    for (int64_t row = 0; row < count; ++row) {
+      Json line = Json::object();
+      for (size_t i = 0; i < arrays_.size(); ++i) line.set(arrays_[i].name, row_json(rows[i], row));
+      file_.write(line.dump() + "\n");
+    }
+  }
+  void commit() override { file_.commit(false); }
+
+ private:
+  OutputFile file_;
+  std::vector<ArraySpec> arrays_;
+};
+
 }  // namespace
 
 std::unique_ptr<RowWriter> open_output(const std::string& path, std::vector<ArraySpec> arrays) {
   DataFormat format = format_of_output(path);
   if (format == DataFormat::csv) return std::make_unique<CsvOutput>(path, std::move(arrays));
+  if (format == DataFormat::json_lines) return std::make_unique<JsonLinesOutput>(path, std::move(arrays));
   for (auto& array : arrays)
     if (array.dtype == DType::bf16) array.dtype = DType::f32;
   if (format == DataFormat::npz) return std::make_unique<NpzOutput>(path, std::move(arrays));

@@ -16,7 +16,7 @@ class RowWriter {
   virtual void commit() = 0;                                // before it there is no file under the final name
 };
 
-// .npy takes one array; .npz and .csv any number. bfloat16, which NumPy does not have, is written as float32.
+// .npy takes one array; .npz, .csv and .jsonl (an object a row) any number. bfloat16, which NumPy does not have, is written as float32.
 std::unique_ptr<RowWriter> open_output(const std::string& path, std::vector<ArraySpec> arrays);
 
 }  // namespace tutti

@@ -17,21 +17,7 @@ bool fits(const Ints& wanted, const Shape& row) {
   return true;
 }
 
-// The extents of a sample as the model will see it. `where` names the array and its file.
-Shape fit_row(const InputSpec& input, const Type& array, std::string_view where) {
-  if (array.shape.rank() > 0) {
-    Shape row = row_of(array.shape);
-    if (fits(input.row, row)) return row;
-    Ints extents = row.extents();
-    if (row.rank() == static_cast<int64_t>(input.row.size()) + 1 && extents.back() == 1)
-      extents.pop_back();
-    else if (!input.row.empty() && row.rank() + 1 == static_cast<int64_t>(input.row.size()) && input.row.back() == 1)
-      extents.push_back(1);
-    if (fits(input.row, extents)) return extents;
-  }
-  fail<InvalidArgument>("input", "input '{}' expects {}; {} is {} {}", input.name, to_string(input), where, numpy_name(array.dtype),
-                        to_string(array.shape));
-}
+void copy_rows(const Tensor& rows, std::span<std::byte> slot) { std::copy(rows.bytes().begin(), rows.bytes().end(), slot.begin()); }
 
 class ArraySamples : public SampleReader {
  public:
@@ -40,55 +26,45 @@ class ArraySamples : public SampleReader {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Type& type = arrays_[i].type();
       std::string where = names.empty() ? fmt::format("'{}'", path) : fmt::format("array '{}' of '{}'", names[i], path);
-      rows_.push_back(fit_row(inputs[i], type, where));
-      dtypes_.push_back(inputs[i].dtype);
+      rows_.push_back({inputs[i].dtype, fit_row(inputs[i], type, where)});
       if (i == 0) samples_ = type.shape[0];
       if (type.shape[0] != samples_)
         fail<InvalidArgument>("input", "all inputs have equally many samples; '{}' has {} and '{}' has {} in '{}'", inputs[0].name,
                               samples_, inputs[i].name, type.shape[0], path);
     }
   }
-  std::vector<Tensor> next(int64_t count) override {
+  Item take(int64_t count) override {
     count = std::min(count, samples_ - done_);
-    std::vector<Tensor> out;
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      Tensor rows = arrays_[i].rows(done_, count).reshaped(with_rows(count, rows_[i]));
-      out.push_back(rows.dtype() == dtypes_[i] ? std::move(rows) : rows.converted(dtypes_[i]));
-    }
     done_ += count;
-    return out;
+    return {.name = "", .first = done_ - count, .samples = count};
+  }
+  void write(const Item& samples, Slots slots) const override {
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      if (arrays_[i].type().dtype == rows_[i].dtype)
+        arrays_[i].read(samples.first, samples.samples, slots[i]);
+      else
+        copy_rows(arrays_[i].rows(samples.first, samples.samples).converted(rows_[i].dtype), slots[i]);
+    }
   }
   std::optional<int64_t> samples() const override { return samples_; }
 
  private:
   std::vector<NpyReader> arrays_;
-  std::vector<DType> dtypes_;
   int64_t samples_ = 0, done_ = 0;
 };
 
 class CsvSamples : public SampleReader {
  public:
-  CsvSamples(const std::string& path, const InputSpec& input, CsvHeader header) : path_(path), reader_(path, header), dtype_(input.dtype) {
-    // One extent may be left open; the columns say what it is.
-    Ints row = input.row;
-    auto open = std::find(row.begin(), row.end(), -1);
-    int64_t known = 1, columns = reader_.columns();
-    for (int64_t extent : row)
-      if (extent >= 0) known = std::min(known * std::min(extent, columns + 1), columns + 1);  // saturates, never overflows
-    if (std::count(row.begin(), row.end(), -1) > 1)
-      fail<InvalidArgument>("input", "input '{}' expects {}, and columns cannot say more than one open extent; hint: use .npy", input.name,
-                            to_string(input));
-    if (open != row.end() && known > 0 && columns % known == 0) *open = columns / known, known = columns;
-    if (known != columns)
-      fail<InvalidArgument>("input", "input '{}' expects {}, its elements as columns; '{}' has {} columns", input.name, to_string(input),
-                            path, columns);
-    rows_.push_back(row);
+  CsvSamples(const std::string& path, const InputSpec& input, CsvHeader header) : path_(path), reader_(path, header) {
+    rows_.push_back({input.dtype, fit_columns(input, reader_.columns(), path)});
+    count_if_small(header);
   }
-  std::vector<Tensor> next(int64_t count) override {
-    Tensor rows = reader_.next(count, dtype_);
-    return {rows.reshaped(with_rows(rows.shape()[0], rows_[0]))};
+  Item take(int64_t count) override {
+    Tensor rows = reader_.next(count, rows_[0].dtype);
+    return {.name = "", .samples = rows.shape()[0], .rows = {rows}};
   }
-  std::optional<int64_t> samples() const override { return {}; }
+  void write(const Item& samples, Slots slots) const override { copy_rows(samples.rows[0], slots[0]); }
+  std::optional<int64_t> samples() const override { return samples_; }
   std::string warning() const override {
     if (!reader_.first_row_counts()) return "";
     return fmt::format("[csv] '{}': its first row is 0, 1, 2, ... and was taken for a sample; hint: --header yes if it names columns",
@@ -96,9 +72,18 @@ class CsvSamples : public SampleReader {
   }
 
  private:
+  // So that nothing is compiled for a batch that will not be full.
+  void count_if_small(CsvHeader header) {
+    const auto file = open_file(path_);
+    if (file->size() > 256 << 10) return;
+    CsvReader again(file, path_, header);
+    samples_ = 0;
+    for (std::vector<std::string> fields; again.next_text(fields);) ++*samples_;
+  }
+
   std::string path_;
   CsvReader reader_;
-  DType dtype_;
+  std::optional<int64_t> samples_;
 };
 
 std::unique_ptr<SampleReader> open_npz(const std::string& path, const std::vector<InputSpec>& inputs) {
@@ -130,6 +115,47 @@ std::string list_of(const std::vector<InputSpec>& inputs) {
 }
 
 }  // namespace
+
+Shape fit_row(const InputSpec& input, const Type& array, std::string_view where) {
+  if (array.shape.rank() > 0) {
+    Shape row = row_of(array.shape);
+    if (fits(input.row, row)) return row;
+    Ints extents = row.extents();
+    if (row.rank() == static_cast<int64_t>(input.row.size()) + 1 && extents.back() == 1)
+      extents.pop_back();
+    else if (!input.row.empty() && row.rank() + 1 == static_cast<int64_t>(input.row.size()) && input.row.back() == 1)
+      extents.push_back(1);
+    if (fits(input.row, extents)) return extents;
+  }
+  fail<InvalidArgument>("input", "input '{}' expects {}; {} is {} {}", input.name, to_string(input), where, numpy_name(array.dtype),
+                        to_string(array.shape));
+}
+
+Shape fit_columns(const InputSpec& input, int64_t columns, const std::string& file) {
+  // One extent may be left open; the columns say what it is.
+  Ints row = input.row;
+  auto open = std::find(row.begin(), row.end(), -1);
+  int64_t known = 1;
+  for (int64_t extent : row)
+    if (extent >= 0) known = std::min(known * std::min(extent, columns + 1), columns + 1);  // saturates, never overflows
+  if (std::count(row.begin(), row.end(), -1) > 1)
+    fail<InvalidArgument>("input", "input '{}' expects {}, and columns cannot say more than one open extent; hint: use .npy", input.name,
+                          to_string(input));
+  if (open != row.end() && known > 0 && columns % known == 0) *open = columns / known, known = columns;
+  if (known != columns)
+    fail<InvalidArgument>("input", "input '{}' expects {}, its elements as columns; '{}' has {} columns", input.name, to_string(input),
+                          file, columns);
+  return row;
+}
+
+std::vector<Tensor> SampleReader::next(int64_t count) {
+  const Item samples = take(count);
+  std::vector<Tensor> out;
+  std::vector<std::span<std::byte>> slots;
+  for (const Type& row : rows_) slots.push_back(out.emplace_back(row.dtype, with_rows(samples.samples, row.shape)).bytes());
+  write(samples, slots);
+  return out;
+}
 
 std::unique_ptr<SampleReader> open_samples(const std::string& path, const std::vector<InputSpec>& inputs, CsvHeader header) {
   DataFormat format = format_of_input(path);

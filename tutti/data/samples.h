@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/data/csv.h"
+#include "tutti/data/items.h"
 
 namespace tutti {
 
@@ -20,17 +21,21 @@ struct InputSpec {
 class SampleReader {
  public:
   virtual ~SampleReader() = default;
-  // The next samples, at most `count`: a tensor an input, [samples, row...]; fewer at the end, then none.
-  virtual std::vector<Tensor> next(int64_t count) = 0;
+  // The next samples, at most `count`; fewer at the end, then none.
+  virtual Item take(int64_t count) = 0;
+  // Writes them where they belong. Safe from many threads.
+  virtual void write(const Item& samples, Slots slots) const = 0;
+  // Both at once: a tensor an input, [samples, row...].
+  std::vector<Tensor> next(int64_t count);
   // How many there are in all, where the file says so before it is read.
   virtual std::optional<int64_t> samples() const = 0;
   // Something odd about the file that may be right, or "".
   virtual std::string warning() const { return ""; }
-  // Extents of one sample of each input, all known now.
-  const std::vector<Shape>& rows() const { return rows_; }
+  // One sample of each input; its extents are all known now.
+  const std::vector<Type>& rows() const { return rows_; }
 
  protected:
-  std::vector<Shape> rows_;
+  std::vector<Type> rows_;
 };
 
 // .npy: the one input. .npz: an array per input name, or arr_0, arr_1, ... in their order; other arrays are left alone. .csv: the one
@@ -38,6 +43,11 @@ class SampleReader {
 // too much. Throws InvalidArgument naming the input, what was expected and what was found.
 std::unique_ptr<SampleReader> open_samples(const std::string& path, const std::vector<InputSpec>& inputs,
                                            CsvHeader header = CsvHeader::detect);
+
+// The extents of a sample as the model will see it: of an array of this type, or of so many columns. `where` names the array and its file,
+// in messages.
+Shape fit_row(const InputSpec& input, const Type& array, std::string_view where);
+Shape fit_columns(const InputSpec& input, int64_t columns, const std::string& file);
 
 std::string to_string(const InputSpec& input);  // float32 (samples, 28, 28, any)
 

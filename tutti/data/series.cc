@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/base/utf8.h"
 #include "tutti/data/csv.h"
 
 namespace tutti {
@@ -15,13 +16,6 @@ namespace {
 
 constexpr double missing_value = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t most_series = 1'000'000;
-
-std::string in_lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
-}
 
 bool is_missing(std::string_view text) {
   if (text.size() > 4) return false;

@@ -1,0 +1,84 @@
+#include "tutti/data/csv_columns.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr size_t most_classes = 1'000'000;
+
+// The fields of some columns, row by row.
+template <class F>
+void for_each_row(CsvReader& reader, const std::vector<size_t>& places, const F& take) {
+  std::vector<std::string> fields;
+  while (reader.next_text(fields))
+    for (size_t place : places) take(place, fields[place]);
+}
+
+}  // namespace
+
+std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file, const Json& columns) {
+  std::vector<size_t> out;
+  for (const Json& column : columns.items()) {
+    if (column.is_int()) {
+      if (column.as_int() < 0 || column.as_int() >= reader.columns())
+        fail<InvalidArgument>("fit", "'{}' has {} columns, counted from 0; got {}", escape(file), reader.columns(), column.as_int());
+      out.push_back(static_cast<size_t>(column.as_int()));
+      continue;
+    }
+    const std::string& name = column.as_string();
+    const auto found = std::find(reader.names().begin(), reader.names().end(), name);
+    if (found == reader.names().end())
+      fail<InvalidArgument>("fit", "'{}' has no column '{}'{}{}", escape(file), escape(name, 60), did_you_mean(name, reader.names()),
+                            reader.names().empty() ? "; its first row names none" : "");
+    out.push_back(static_cast<size_t>(found - reader.names().begin()));
+  }
+  return out;
+}
+
+Tensor read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype) {
+  CsvReader reader(file);
+  std::vector<double> numbers;
+  for_each_row(reader, places, [&](size_t place, const std::string& text) {
+    const auto number = parse_double(text);
+    if (!number)
+      reader.refuse(
+          place, text.empty() ? "is empty"
+                              : fmt::format("holds '{}', which is no number; hint: classes = true for names of classes", escape(text, 40)));
+    if (!is_float(dtype) && *number != static_cast<double>(static_cast<int64_t>(std::clamp(*number, -9e15, 9e15))))
+      reader.refuse(place, fmt::format("holds '{}'; a whole number is needed", escape(text, 40)));
+    numbers.push_back(*number);
+  });
+  const auto columns = static_cast<int64_t>(places.size());
+  return Tensor::of<double>({std::ssize(numbers) / std::max<int64_t>(columns, 1), columns}, numbers).converted(dtype);
+}
+
+Tensor read_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes) {
+  if (classes.empty()) {
+    std::set<std::string> names;
+    CsvReader reader(file);
+    for_each_row(reader, {place}, [&](size_t column, const std::string& text) {
+      names.insert(text);
+      if (names.size() > most_classes) reader.refuse(column, fmt::format("is the name of class number {}", names.size()));
+    });
+    classes.assign(names.begin(), names.end());
+  }
+  std::map<std::string, int32_t, std::less<>> numbers;
+  for (const std::string& name : classes) numbers.emplace(name, static_cast<int32_t>(numbers.size()));
+  std::vector<int32_t> labels;
+  CsvReader reader(file);
+  for_each_row(reader, {place}, [&](size_t column, const std::string& text) {
+    const auto found = numbers.find(text);
+    if (found == numbers.end())
+      reader.refuse(column, fmt::format("holds '{}', which is none of the classes{}", escape(text, 40), did_you_mean(text, classes)));
+    labels.push_back(found->second);
+  });
+  return Tensor::of<int32_t>({std::ssize(labels)}, labels);
+}
+
+}  // namespace tutti
