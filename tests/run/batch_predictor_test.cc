@@ -3,7 +3,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/keras/load.h"
-#include "tutti/run/batch_predictor.h"
+#include "tutti/run/best_batch.h"
 
 namespace tutti {
 namespace {
@@ -56,7 +56,8 @@ TEST(batch_predictor, the_first_sizes_get_programs_of_their_own) {
 }
 
 TEST(batch_predictor, models_that_mix_samples_are_never_padded) {
-  BatchPredictor predictor(model("batch_mean.keras"), {.batch = 64, .device = "cpu"}), fresh(model("batch_mean.keras"), {.batch = 64, .device = "reference"});
+  BatchPredictor predictor(model("batch_mean.keras"), {.batch = 64, .device = "cpu"}),
+      fresh(model("batch_mean.keras"), {.batch = 64, .device = "reference"});
   for (int64_t count : {1, 2, 3, 5, 7, 9, 11, 13}) {
     const Tensor x = samples(predictor.model(), count), got = predictor.predict({x})[0], expected = fresh.predict({x})[0];
     ASSERT_EQ(got.shape(), expected.shape());
@@ -68,6 +69,34 @@ TEST(batch_predictor, models_that_mix_samples_are_never_padded) {
 TEST(batch_predictor, no_samples_give_empty_outputs) {
   BatchPredictor predictor(model("dense.keras"), {.batch = 8, .device = "cpu"});
   EXPECT_EQ(predictor.predict({samples(predictor.model(), 0)})[0].shape()[0], 0);
+}
+
+std::vector<Type> rows_of(const keras::AnyModel& model) {
+  const auto& input = model.inputs()[0];
+  return {{input.dtype, Ints(input.shape.begin() + 1, input.shape.end())}};
+}
+
+TEST(best_batch, small_models_get_larger_batches_than_in_keras) {
+  BatchPredictor predictor(model("dense.keras"), {.batch = 1 << 20, .device = "cpu"});
+  const auto rows = rows_of(predictor.model());
+  const int64_t best = best_batch(predictor, rows, 10'000'000);
+  EXPECT_GT(best, 32);
+  EXPECT_LE(best_batch(predictor, rows, 1000), 250) << "several batches of what there is";
+  EXPECT_EQ(best_batch(predictor, rows, 100), 32);
+  const int64_t before = predictor.compilations();
+  predictor.predict(made_of(rows, best));
+  EXPECT_EQ(predictor.compilations(), before) << "what was measured is kept";
+}
+
+TEST(best_batch, models_that_mix_samples_stay_as_in_keras) {
+  BatchPredictor predictor(model("batch_mean.keras"), {.batch = 1 << 20, .device = "cpu"});
+  EXPECT_EQ(best_batch(predictor, rows_of(predictor.model()), 10'000'000), 32);
+}
+
+TEST(best_batch, large_samples_get_smaller_ones) {
+  BatchPredictor predictor(model("dense.keras"), {.batch = 1 << 20, .device = "cpu"});
+  EXPECT_EQ(best_batch(predictor, {{DType::f32, {1024, 1024, 4}}}, 1000), 3);
+  EXPECT_EQ(best_batch(predictor, {{DType::f32, {1024, 1024, 64}}}, 1000), 1);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/run/made_model.h"
 #include "tests/scratch.h"
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
@@ -12,22 +13,17 @@ namespace tutti {
 namespace {
 
 // tanh(window . weights) * 2 for each of the steps, or the plain mean of the window's target.
-class TestModel : public keras::AnyModel {
+class TestModel : public MadeModel {
  public:
   struct Kind {
     int64_t lags = 4, columns = 1, steps = 1;
     bool flat = false, open = false, mean = false;
     int seed = 1, output_rank = 2;
   };
-  explicit TestModel(Kind kind) : kind_(kind) {
-    Ints shape = kind.flat ? Ints{-1, kind.lags * kind.columns} : Ints{-1, kind.open ? -1 : kind.lags, kind.columns};
-    inputs_ = {{"window", DType::f32, shape}};
-  }
-  std::string name() const override { return "test"; }
-  const std::vector<keras::ModelInput>& inputs() const override { return inputs_; }
-  const std::vector<std::string>& output_names() const override { return outputs_; }
-  const std::vector<std::string>& problems() const override { return problems_; }
-  int64_t probe_extent() const override { return kind_.lags; }
+  explicit TestModel(Kind kind)
+      : MadeModel(
+            {"window", DType::f32, kind.flat ? Ints{-1, kind.lags * kind.columns} : Ints{-1, kind.open ? -1 : kind.lags, kind.columns}}),
+        kind_(kind) {}
   Graph lower(const keras::LowerOptions& options) const override {
     Graph graph;
     Value window = graph.input("window", {DType::f32, options.input_shapes.at(0)});
@@ -50,8 +46,6 @@ class TestModel : public keras::AnyModel {
 
  private:
   Kind kind_;
-  std::vector<keras::ModelInput> inputs_;
-  std::vector<std::string> outputs_{"y"}, problems_;
 };
 
 std::shared_ptr<const TestModel> test_model(TestModel::Kind kind) { return std::make_shared<const TestModel>(kind); }
@@ -221,9 +215,11 @@ TEST(forecast, members_make_mean_and_quantiles) {
   }
 }
 
+SeriesTable eight_values() { return table_of_text("t,y\n1,1\n2,2\n3,4\n4,8\n5,9\n6,5\n7,7\n8,3\n", {"y", {}, "t"}); }
+
 TEST(forecast, scores_are_those_made_by_hand) {
   // The mean of the last two values; from origins 4 and 6 of 1 2 4 8 | 9 5 | 7 3, two steps each.
-  SeriesTable table = table_of_text("t,y\n1,1\n2,2\n3,4\n4,8\n5,9\n6,5\n7,7\n8,3\n", {"y", {}, "t"});
+  SeriesTable table = eight_values();
   ForecastOptions options = options_of(2);
   options.scale = SeriesScale::none;
   options.backtest = 2;
@@ -247,7 +243,7 @@ TEST(forecast, scores_are_those_made_by_hand) {
 }
 
 TEST(forecast, coverage_counts_what_lies_in_the_band) {
-  SeriesTable table = table_of_text("t,y\n1,1\n2,2\n3,4\n4,8\n5,9\n6,5\n7,7\n8,3\n", {"y", {}, "t"});
+  SeriesTable table = eight_values();
   ForecastOptions options = options_of(1);
   options.scale = SeriesScale::none;
   options.backtest = 4;
@@ -288,7 +284,7 @@ TEST(forecast, models_that_read_no_windows_are_refused) {
     options.lags = lags;
     return message_of<InvalidArgument>([&] { forecast({test_model(kind)}, data, options); });
   };
-  EXPECT_PRED2(contains, refused({}, table, 6), "model 'test' takes [any, 4, 1], windows of 4; got --lags 6");
+  EXPECT_PRED2(contains, refused({}, table, 6), "model 'made' takes [any, 4, 1], windows of 4; got --lags 6");
   EXPECT_PRED2(contains, refused({}, wide), "so 1 columns; target and features are 2; hint: --features");
   EXPECT_PRED2(contains, refused({.lags = 5, .flat = true}, wide), "takes [any, 5], which is no whole number of rows of 2 columns");
   EXPECT_PRED2(contains, refused({.open = true}, table), "windows of any length; hint: --lags says how long they are");

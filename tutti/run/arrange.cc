@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/run/ensemble.h"
 #include "tutti/run/made_up.h"
+#include "tutti/run/predictor.h"
 
 namespace tutti {
 
@@ -27,49 +27,23 @@ bool is_model(const keras::LayerTrace& layer) {
 
 size_t nodes_of(const keras::LayerTrace& layer) { return layer.end_node - layer.first_node; }
 
-// A program on made-up data, to be timed.
-class Trial {
- public:
-  // `cache` keeps what is prepared of the weights for the next trial, and for the program in the end.
-  Trial(Device& device, const Graph& graph, int threads, std::shared_ptr<CompileCache>& cache) : device_(device) {
-    CompileSettings settings{threads, cache};
-    program_ = device.compile(graph, settings);
-    cache = settings.cache;
-    std::mt19937 random(1);
-    for (const Type& type : program_->input_types()) {
-      inputs_.push_back(device.allocate(type));
-      input_pointers_.push_back(inputs_.back().get());
-      device.to_device(made_up(type, random).bytes(), *inputs_.back());
-    }
-    for (const Type& type : program_->output_types()) output_pointers_.push_back(outputs_.emplace_back(device.allocate(type)).get());
-  }
-
-  bool computes() const { return program_->tells_times(); }
-
-  double run() {
-    const Stopwatch watch;
-    program_->run(input_pointers_, output_pointers_);
-    device_.synchronize();
-    return watch.seconds();
-  }
-
- private:
-  Device& device_;
-  std::unique_ptr<Program> program_;
-  std::vector<std::unique_ptr<Buffer>> inputs_, outputs_;
-  std::vector<Buffer*> input_pointers_, output_pointers_;
-};
+double seconds_of(Predictor& trial) {
+  const Stopwatch watch;
+  trial.run();
+  trial.synchronize();
+  return watch.seconds();
+}
 
 // The fastest of some runs, taken in turns so that all see the machine alike.
-std::vector<double> fastest(std::vector<Trial>& trials) {
+std::vector<double> fastest(std::vector<Predictor>& trials) {
   constexpr double enough = 0.03;  // seconds, for each
   constexpr int least = 3, most = 200;
   std::vector<double> best(trials.size(), 1e30);
-  for (Trial& trial : trials) trial.run();
+  for (Predictor& trial : trials) seconds_of(trial);
   double spent = 0;
   for (int round = 0; round < most && (round < least || spent < enough * static_cast<double>(trials.size())); ++round)
     for (size_t i = 0; i < trials.size(); ++i) {
-      const double seconds = trials[i].run();
+      const double seconds = seconds_of(trials[i]);
       best[i] = std::min(best[i], seconds);
       spent += seconds;
     }
@@ -104,7 +78,8 @@ class Memory {
 
 class Arranger {
  public:
-  Arranger(const Graph& graph, const std::vector<MemberRegion>& members, Device& device, const ArrangeOptions& options)
+  Arranger(const Graph& graph, const std::vector<MemberRegion>& members, const std::shared_ptr<Device>& device,
+           const ArrangeOptions& options)
       : graph_(graph), device_(device), options_(options) {
     std::vector<Region> regions;
     for (const MemberRegion& member : members) regions.push_back(member.region);
@@ -132,11 +107,11 @@ class Arranger {
   // The whole program in each way, group by group.
   void measure(std::shared_ptr<CompileCache>& cache) {
     static Memory memory;
-    const std::string key = fmt::format("{} {}\n{}", device_.name(), options_.threads, print_graph(graph_, 0));
+    const std::string key =
+        fmt::format("{} {} {}\n{}", device_->name(), options_.threads, tutti::name(options_.precision), print_graph(graph_, 0));
     if (auto known = memory.find(key)) {
       for (size_t g = 0; g < groups_.size(); ++g) (*known)[g].members = std::move(groups_[g].members);
       groups_ = std::move(*known);
-      for (ArrangedGroup& group : groups_) group.remembered = true;
       return;
     }
     for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, cache);
@@ -153,22 +128,32 @@ class Arranger {
  private:
   void measure_group(size_t g, std::shared_ptr<CompileCache>& cache) {
     ArrangedGroup& group = groups_[g];
-    std::vector<Trial> trials;
+    std::vector<Predictor> trials;
+    std::vector<std::pair<int64_t, Arrangement>> kernels;  // where nothing can be measured
     for (Arrangement way : {Arrangement::merged, Arrangement::stacked, Arrangement::looped}) {
       group.chosen = way;
-      trials.emplace_back(device_, arranged(), options_.threads, cache);
+      CompileSettings settings{options_.threads, cache, nullptr, options_.precision};
+      auto program = device_->compile(arranged(), settings);
+      cache = settings.cache;
+      if (!program->computes()) {
+        kernels.emplace_back(program->stats().kernels, way);
+        continue;
+      }
+      set_made_up_inputs(trials.emplace_back(device_, std::move(program)));
       group.times.push_back({way, 0});
       if (way != Arrangement::merged) continue;
-      if (!trials[0].computes()) {
-        group.times.clear();
-        group.reason = fmt::format("{} does not compute, so there is nothing to measure", device_.name());
-        return;
-      }
-      trials[0].run();
-      const double each = trials[0].run() / static_cast<double>(members_);
+      seconds_of(trials[0]);
+      const double each = seconds_of(trials[0]) / static_cast<double>(members_);
       if (each < long_enough) continue;
       group.reason = fmt::format("a member takes {:.1f} ms, so how they are arranged matters little", each * 1e3);
       break;
+    }
+    if (!kernels.empty()) {
+      group.chosen =
+          std::min_element(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.first < b.first; })->second;
+      group.reason = fmt::format("{} does not compute, so the fewest kernels count: merged {}, stacked {}, looped {}", device_->name(),
+                                 kernels[0].first, kernels[1].first, kernels[2].first);
+      return;
     }
     const auto seconds = fastest(trials);
     for (size_t i = 0; i < seconds.size(); ++i) group.times[i].seconds = seconds[i];
@@ -178,7 +163,7 @@ class Arranger {
   }
 
   const Graph& graph_;
-  Device& device_;
+  const std::shared_ptr<Device>& device_;
   const ArrangeOptions& options_;
   std::vector<ArrangedGroup> groups_;
   std::vector<std::vector<Region>> regions_;  // by group
@@ -211,26 +196,25 @@ Arrangement arrangement_of(std::string_view name) {
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace) {
   std::vector<MemberRegion> out;
   // A model that is mostly models is taken apart, the outermost one always.
-  const auto visit = [&](auto&& self, size_t i) -> size_t {  // gives where the next layer beside it stands
-    size_t inner = 0, end = i + 1;
+  const auto visit = [&](auto&& self, size_t i) -> void {
+    size_t inner = 0;
     std::vector<size_t> children;
-    for (; end < trace.size() && trace[end].depth > trace[i].depth; ++end)
-      if (trace[end].depth == trace[i].depth + 1 && is_model(trace[end])) {
-        children.push_back(end);
-        inner += nodes_of(trace[end]);
+    for (size_t k = i + 1; k < trace.size() && trace[k].depth > trace[i].depth; ++k)
+      if (trace[k].depth == trace[i].depth + 1 && is_model(trace[k])) {
+        children.push_back(k);
+        inner += nodes_of(trace[k]);
       }
     if (i == 0 || (!children.empty() && 2 * inner >= nodes_of(trace[i])))
       for (size_t child : children) self(self, child);
     else
       out.push_back({trace[i].name, {trace[i].first_node, trace[i].end_node}});
-    return end;
   };
   if (!trace.empty()) visit(visit, 0);
   return out;
 }
 
-Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, Device& device, const ArrangeOptions& options,
-              std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
+Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, const std::shared_ptr<Device>& device,
+              const ArrangeOptions& options, std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
   const std::vector<MemberRegion> members = members_of(trace);
   if (members.size() < 2) return graph;
   Arranger arranger(graph, members, device, options);

@@ -30,12 +30,12 @@ struct ArrangedGroup {
     double seconds;  // of one run
   };
   std::vector<Time> times;  // the whole program, this group arranged so
-  bool remembered = false;  // measured before in this process
 };
 
 struct ArrangeOptions {
   Arrangement wanted = Arrangement::measured;
   int threads = 0;
+  Precision precision = Precision::float32;
 };
 
 // The members of a lowered model: models inside it that are not ensembles themselves.
@@ -47,7 +47,7 @@ std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace
 
 // The graph with its members arranged; `groups`, if given, gets what was done. A model without members alike stays as it is. What is
 // prepared of the weights while measuring stays in `cache`, which may be empty.
-Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, Device& device, const ArrangeOptions& options,
-              std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
+Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, const std::shared_ptr<Device>& device,
+              const ArrangeOptions& options, std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
 
 }  // namespace tutti

@@ -1,8 +1,11 @@
 #include "tutti/run/batch_predictor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/saturate.h"
+#include "tutti/data/rows.h"
 #include "tutti/device/bytes.h"
 #include "tutti/graph/sample_axes.h"
 
@@ -33,6 +36,12 @@ std::vector<Shape> with_batch(const std::vector<Shape>& shapes, int64_t count) {
   return out;
 }
 
+// From and to where a batch that is filled up stands.
+template <class Copies>
+void copy(const Copies& list) {
+  for (const auto& [from, to] : list) copy_bytes(to.data(), from.data(), static_cast<int64_t>(to.size()));
+}
+
 }  // namespace
 
 int64_t size_class(int64_t count) {
@@ -41,15 +50,33 @@ int64_t size_class(int64_t count) {
   return power >= 4 && power / 4 * 3 >= count ? power / 4 * 3 : power;
 }
 
-void PreparedPrediction::run() {
-  const auto copy = [](const std::vector<Batch::Copy>& list) {
-    for (const auto& [from, to] : list) copy_bytes(to.data(), from.data(), static_cast<int64_t>(to.size()));
-  };
-  for (Batch& batch : batches_) {
-    copy(batch.before);
-    batch.predictor->run(batch.inputs, batch.outputs);
+void PreparedPrediction::begin(size_t i) {
+  Batch& batch = batches_[i];
+  copy(batch.before);
+  if (batch.predictor->is_asynchronous()) batch.begun = batch.predictor->begin(batch.inputs);
+}
+
+void PreparedPrediction::begin() {
+  if (!batches_.empty()) begin(0);
+}
+
+// While a batch computes, the inputs of the next go over.
+void PreparedPrediction::end() {
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    Batch& batch = batches_[i];
+    if (i + 1 < batches_.size()) begin(i + 1);
+    if (batch.begun)
+      batch.predictor->end(*std::exchange(batch.begun, {}), batch.outputs);
+    else
+      batch.predictor->run(batch.inputs, batch.outputs);
     copy(batch.after);
   }
+}
+
+int64_t PreparedPrediction::flops() const {
+  int64_t sum = 0;
+  for (const Batch& batch : batches_) sum = saturating_add(sum, batch.predictor->stats().flops);
+  return sum;
 }
 
 void PreparedPrediction::pad(Batch& batch) {
@@ -94,8 +121,14 @@ std::shared_ptr<Predictor> BatchPredictor::compile(const std::vector<Shape>& sha
 }
 
 bool BatchPredictor::may_be_padded(const std::vector<Shape>& shapes) {
-  if (!independent_) independent_ = samples_are_independent(model_->lower({2, with_batch(shapes, 2), nullptr}), 2);
+  if (!independent_) independent_ = tutti::samples_are_independent(model_->lower({2, with_batch(shapes, 2), nullptr}), 2);
   return *independent_;
+}
+
+bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) {
+  std::vector<Shape> shapes;
+  for (const Type& row : rows) shapes.push_back(with_rows(1, row.shape));
+  return may_be_padded(shapes);
 }
 
 std::shared_ptr<Predictor> BatchPredictor::program_for(int64_t count, const std::vector<Shape>& shapes) {
@@ -125,7 +158,7 @@ PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given) {
   for (int64_t begin = 0; begin == 0 || begin < samples; begin += batch()) {
     // No samples at all: one would do to know what the outputs look like.
     const int64_t count = samples == 0 ? 1 : std::min(batch(), samples - begin);
-    PreparedPrediction::Batch batch{program_for(count, shapes), {}, {}, {}, {}, {}};
+    PreparedPrediction::Batch batch{program_for(count, shapes), {}, {}, {}, {}, {}, {}};
     const auto& types = batch.predictor->output_types();
     const int64_t computed = shapes.empty() ? count : batch.predictor->input_types()[0].shape[0];
     for (size_t i = prepared.outputs_.size(); i < types.size(); ++i) {

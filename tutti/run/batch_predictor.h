@@ -15,8 +15,15 @@ namespace tutti {
 // Samples with the programs that will compute them, to be run again and again.
 class PreparedPrediction {
  public:
-  void run();
+  void run() {
+    begin();
+    end();
+  }
+  // The same in halves: on a device that computes by itself, the first batch is under way between them.
+  void begin();
+  void end();
   const std::vector<Tensor>& outputs() const { return outputs_; }
+  int64_t flops() const;  // of a run
 
  private:
   friend class BatchPredictor;
@@ -31,8 +38,10 @@ class PreparedPrediction {
       std::span<std::byte> to;
     };
     std::vector<Copy> before, after;
+    std::optional<Predictor::Begun> begun = {};
   };
   static void pad(Batch& batch);
+  void begin(size_t batch);
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Batch> batches_;
 };
@@ -48,6 +57,8 @@ class BatchPredictor {
   const keras::AnyModel& model() const { return *model_; }
   int64_t batch() const { return options_.batch; }
   int64_t compilations() const { return compilations_; }  // so far
+  // Whether each sample's results are its own, whatever else is in the batch. `rows`: one sample of each input.
+  bool samples_are_independent(const std::vector<Type>& rows);
 
  private:
   struct Entry {

@@ -25,18 +25,18 @@ Ints without_ones(const Ints& shape) {
   return out;
 }
 
-bool same_extents(const Ints& a, const Ints& b, size_t first) {
+// Where both are known; the batch does not count.
+bool same_extents(const Ints& a, const Ints& b) {
   if (a.size() != b.size()) return false;
-  for (size_t axis = first; axis < a.size(); ++axis)
+  for (size_t axis = 1; axis < a.size(); ++axis)
     if (a[axis] >= 0 && b[axis] >= 0 && a[axis] != b[axis]) return false;
   return true;
 }
 
 // Whether samples of one shape can be given where the other is asked for: equal, or with axes of 1 more or less.
 bool goes_with(const ModelInput& a, const ModelInput& b) {
-  if (same_extents(a.shape, b.shape, 1)) return true;
-  const auto is_known = [](const Ints& shape) { return std::find(shape.begin() + 1, shape.end(), -1) == shape.end(); };
-  return is_known(a.shape) && is_known(b.shape) && without_ones(a.shape) == without_ones(b.shape);
+  if (same_extents(a.shape, b.shape)) return true;
+  return !has_open_extents(a) && !has_open_extents(b) && without_ones(a.shape) == without_ones(b.shape);
 }
 
 std::string list_of(const std::vector<std::string>& lines) {
@@ -146,23 +146,6 @@ void Ensemble::match_inputs() {
   }
 }
 
-std::vector<Type> Ensemble::resolve_inputs(const keras::LowerOptions& options) const {
-  if (!options.input_shapes.empty() && options.input_shapes.size() != inputs_.size())
-    fail<InvalidArgument>("ensemble", "{} inputs need as many shapes; got {}", inputs_.size(), options.input_shapes.size());
-  std::vector<Type> out;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const ModelInput& input = inputs_[i];
-    Ints extents = options.input_shapes.empty() ? input.shape : options.input_shapes[i].extents();
-    if (!extents.empty()) extents[0] = options.batch;
-    if (!same_extents(extents, input.shape, 1) || extents.empty())
-      fail<InvalidArgument>("ensemble", "input '{}' is {} (-1: any); got {}", input.name, to_string(input.shape), to_string(extents));
-    if (std::find(extents.begin(), extents.end(), -1) != extents.end())
-      fail<InvalidArgument>("ensemble", "input '{}' is {}, so its shape must be given", input.name, to_string(input.shape));
-    out.push_back({input.dtype, extents});
-  }
-  return out;
-}
-
 std::vector<Value> Ensemble::alike(const std::vector<std::vector<Value>>& outputs, size_t output) const {
   const Value first = outputs[0][output];
   std::vector<Value> out;
@@ -185,11 +168,10 @@ std::vector<Value> Ensemble::alike(const std::vector<std::vector<Value>>& output
 }
 
 Graph Ensemble::lower(const keras::LowerOptions& options) const {
-  if (!problems_.empty())
-    fail<Unsupported>("ensemble", "{} problem{}: {}", problems_.size(), problems_.size() == 1 ? "" : "s", fmt::join(problems_, "; "));
+  refuse_problems();
   Graph graph;
   std::vector<Value> inputs;
-  const std::vector<Type> types = resolve_inputs(options);
+  const std::vector<Type> types = input_types(options);
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(graph.input(inputs_[i].name, types[i]));
   const size_t own = options.trace != nullptr ? options.trace->size() : 0;
   if (options.trace != nullptr) options.trace->push_back({name(), std::string(class_name), 0, {}, 0, 0, nullptr});
@@ -205,7 +187,7 @@ Graph Ensemble::lower(const keras::LowerOptions& options) const {
       const Value source = inputs[sources_[m][i]];
       Ints extents = source.shape().extents();
       const Ints& wanted = model.inputs()[i].shape;
-      if (!same_extents(extents, wanted, 1)) {
+      if (!same_extents(extents, wanted)) {
         extents = wanted;
         extents[0] = options.batch;
       }

@@ -41,7 +41,6 @@ class Ensemble : public keras::AnyModel {
 
  private:
   void match_inputs();
-  std::vector<Type> resolve_inputs(const keras::LowerOptions& options) const;
   // The members' outputs of one name, made alike.
   std::vector<Value> alike(const std::vector<std::vector<Value>>& outputs, size_t output) const;
 

@@ -23,14 +23,9 @@ double clock_seconds() {
   return median(std::move(times));
 }
 
-void fill_inputs(Predictor& predictor) {
-  std::mt19937 random(1);
-  for (size_t i = 0; i < predictor.input_types().size(); ++i) predictor.set_input(i, made_up(predictor.input_types()[i], random).bytes());
-}
-
 // Runs with and without times of steps in turn, so that both see the machine alike. A run that takes longer than all of them should is
 // enough alone.
-void measure(Device& device, Predictor& predictor, Explanation& out) {
+void measure(Predictor& predictor, Explanation& out) {
   constexpr double enough = 0.7;  // seconds
   constexpr size_t most = 2000;   // runs
   std::vector<std::vector<double>> times(out.steps.size());
@@ -39,6 +34,7 @@ void measure(Device& device, Predictor& predictor, Explanation& out) {
     std::vector<double> seconds(out.steps.size());
     const Stopwatch watch;
     predictor.run_timed(seconds);
+    predictor.synchronize();
     const double all = watch.seconds();
     for (size_t i = 0; i < seconds.size(); ++i) times[i].push_back(seconds[i]);
     return all;
@@ -52,15 +48,16 @@ void measure(Device& device, Predictor& predictor, Explanation& out) {
       run_timed();
       const Stopwatch watch;
       predictor.run();
-      device.synchronize();
+      predictor.synchronize();
       whole.push_back(watch.seconds());
     }
   }
 
   const double clock = clock_seconds();
   out.runs = static_cast<int64_t>(whole.size());
-  out.sum = 0;
   out.whole = std::max(0.0, median(std::move(whole)) - clock);
+  if (!predictor.tells_times()) return;
+  out.sum = 0;
   for (size_t i = 0; i < out.steps.size(); ++i) {
     ExplainedStep& step = out.steps[i];
     int64_t readings = step.runs;  // of the clock, within this step's time: its own and those of its body
@@ -124,10 +121,19 @@ std::vector<Shape> shapes_with(const keras::AnyModel& model, int64_t batch, int6
 
 Explanation explain(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
+  CompileSettings settings{options.threads, options.cache, nullptr, options.precision};
+  std::vector<ArrangedGroup> groups;
+  const Graph graph = lower_for(model, options, device, settings.cache, &groups);
+  Explanation out = explain(graph, device, std::move(settings), options.batch);
+  out.groups = std::move(groups);
+  return out;
+}
+
+Explanation explain(const Graph& graph, const std::shared_ptr<Device>& device, CompileSettings settings, int64_t batch) {
   CompileReport report;
-  CompileSettings settings{options.threads, options.cache, &report};
+  settings.report = &report;
   Explanation out;
-  auto program = device->compile(lower_for(model, options, *device, settings.cache, &out.groups), settings);
+  auto program = compile_batch(*device, graph, settings, batch);
   out.device = device->name();
   out.inputs = program->input_types();
   out.stats = program->stats();
@@ -141,10 +147,20 @@ Explanation explain(const keras::AnyModel& model, const CompileOptions& options)
     }
     out.steps.push_back({std::move(step), {}, {}, false});
   }
-  if (!program->tells_times()) return out;
+  out.fusions = report.fusions;
+  out.library_calls = report.library_calls;
+  if (report.published) {
+    out.speeds.push_back(*report.published);
+    predict(out);
+    out.projected = 0;
+    for (const ExplainedStep& step : out.steps)
+      if (step.depth == 0) *out.projected += *step.predicted;
+  }
+  if (!program->computes()) return out;
   Predictor predictor(device, std::move(program));
-  fill_inputs(predictor);
-  measure(*device, predictor, out);
+  set_made_up_inputs(predictor);
+  measure(predictor, out);
+  if (!predictor.tells_times()) return out;
   if (auto one = device->measure(1)) out.speeds.push_back(std::move(*one));
   if (out.speeds.empty()) return out;
   if (out.threads > 1) out.speeds.push_back(*device->measure(out.threads));

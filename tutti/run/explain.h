@@ -30,12 +30,17 @@ struct Explanation {
   int64_t flops = 0, bytes = 0;
   std::optional<double> sum, whole;  // seconds: of these steps, and of a run that measures nothing on the way; medians
   int64_t runs = 0;                  // measured
-  std::vector<Speed> speeds;         // of the device: with one thread, and with all that the program uses
+  std::vector<Speed> speeds;         // of the device: with one thread, and with all that the program uses; published, if it is not here
+  int64_t fusions = 0, library_calls = 0;  // among the kernels, where a compiler tells
+  std::optional<double> projected;         // seconds that the published roofs allow, for a device that is not here
 };
 
 // Compiles and runs the model on made-up data: normal random floats, zeros for everything else. Takes about a second, or one run where
 // that takes longer.
 Explanation explain(const keras::AnyModel& model, const CompileOptions& options = {});
+
+// The same for a graph.
+Explanation explain(const Graph& graph, const std::shared_ptr<Device>& device, CompileSettings settings = {}, int64_t batch = 1);
 
 // What explain() runs for models that leave extents open: every open one is `extent`.
 std::vector<Shape> shapes_with(const keras::AnyModel& model, int64_t batch, int64_t extent);

@@ -13,28 +13,6 @@ namespace tutti {
 
 namespace {
 
-// scaled = (value - shift) / factor
-struct ColumnScale {
-  double shift = 0, factor = 1;
-  float forward(double value) const { return static_cast<float>((value - shift) / factor); }
-  double back(float value) const { return static_cast<double>(value) * factor + shift; }
-};
-
-// A column without any spread keeps its unit.
-ColumnScale fit_scale(std::span<const double> values, SeriesScale kind) {
-  if (kind == SeriesScale::none) return {};
-  if (kind == SeriesScale::minmax) {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    return {*least, *most > *least ? *most - *least : 1};
-  }
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0;
-  for (double value : values) squares += (value - mean) * (value - mean);
-  const double deviation = std::sqrt(squares / count);
-  return {mean, deviation > 0 ? deviation : 1};
-}
-
 // One sample of the program: a series seen from an origin.
 struct SeriesWindow {
   const Series* series;
@@ -128,10 +106,10 @@ class Forecasting {
     const auto batch = static_cast<int64_t>(windows.size());
     if (predictor_ == nullptr || shape_.batch != batch) {
       shape_.batch = batch;
-      CompileSettings settings{options_.threads, cache_, nullptr};
+      CompileSettings settings{options_.threads, cache_, nullptr, options_.precision};
       std::vector<keras::LayerTrace> trace;
       Graph graph = forecast_graph(out_.members, shape_, &trace);
-      graph = arrange(std::move(graph), trace, *device_, {options_.arrangement, options_.threads}, settings.cache);
+      graph = arrange(std::move(graph), trace, device_, {options_.arrangement, options_.threads, options_.precision}, settings.cache);
       auto program = device_->compile(graph, settings);
       cache_ = settings.cache;
       if (predictor_ == nullptr) out_.stats = program->stats();

@@ -6,10 +6,9 @@
 #include "tutti/run/arrange.h"
 #include "tutti/run/forecast_graph.h"
 #include "tutti/run/forecast_scores.h"
+#include "tutti/run/series_scale.h"
 
 namespace tutti {
-
-enum class SeriesScale { standard, minmax, none };
 
 struct ForecastOptions {
   int64_t lags = 0;  // 0: the model's own
@@ -24,6 +23,7 @@ struct ForecastOptions {
   int threads = 0;
   int64_t batch = 256;                             // windows computed together, at most
   Arrangement arrangement = Arrangement::stacked;  // of members alike; measuring does not pay for one run
+  Precision precision = Precision::float32;        // of products, as in CompileOptions
   bool ignore_nan = false;                         // among the members; else a NaN is the result
 };
 

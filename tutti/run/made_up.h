@@ -1,13 +1,10 @@
-// Data to time programs with.
+// Data to time programs with: normal random floats, zeros for everything else.
 #pragma once
 
-#include <random>
-
-#include "tutti/base/tensor.h"
+#include "tutti/run/predictor.h"
 
 namespace tutti {
 
-// Normal random floats, zeros for everything else.
-Tensor made_up(const Type& type, std::mt19937& random);
+void set_made_up_inputs(Predictor& predictor);
 
 }  // namespace tutti

@@ -189,7 +189,8 @@ class Panel {
 // Short marks with their names, in one row.
 std::string legend(const ForecastResult& result) {
   struct Entry {
-    std::string style, name;
+    std::string_view style;
+    std::string name;
     bool filled;
   };
   std::vector<Entry> entries{{"history", "history", false}, {"mean", "forecast", false}};

@@ -1,21 +1,39 @@
 #include "tutti/run/predictor.h"
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
+#include "tutti/device/host.h"
 
 namespace tutti {
 
-Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, Device& device, std::shared_ptr<CompileCache>& cache,
-                std::vector<ArrangedGroup>* groups) {
+Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, const std::shared_ptr<Device>& device,
+                std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
   std::vector<keras::LayerTrace> trace;
   Graph graph = model.lower({options.batch, options.input_shapes, &trace});
-  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads}, cache, groups);
+  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads, options.precision}, cache, groups);
+}
+
+std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, CompileSettings& settings, int64_t batch) {
+  try {
+    return device.compile(graph, settings);
+  } catch (const TooLarge& e) {
+    if (batch == 1) throw;
+    // The largest power of two that would fit if all of it grew with the batch.
+    int64_t smaller = 1;
+    const double fits = static_cast<double>(batch) * static_cast<double>(e.available) / static_cast<double>(e.needed);
+    while (2 * smaller < batch && 2 * static_cast<double>(smaller) <= fits) smaller *= 2;
+    const std::string_view text = e.what();
+    fail<OutOfMemory>(text.substr(1, text.find(']') - 1), "{}; hint: a batch of {} instead of {}", text.substr(text.find("] ") + 2),
+                      smaller, batch);
+  }
 }
 
 Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
-  CompileSettings settings{options.threads, options.cache};
-  const Graph graph = lower_for(model, options, *device, settings.cache);
-  auto program = device->compile(graph, settings);
+  CompileSettings settings{options.threads, options.cache, nullptr, options.precision};
+  const Graph graph = lower_for(model, options, device, settings.cache);
+  auto program = compile_batch(*device, graph, settings, options.batch);
   return {std::move(device), std::move(program), std::move(settings.cache)};
 }
 
@@ -29,24 +47,86 @@ Predictor::Predictor(std::shared_ptr<Device> device, std::unique_ptr<Program> pr
   for (const Type& type : program_->output_types()) output_pointers_.push_back(outputs_.emplace_back(device_->allocate(type)).get());
 }
 
-void Predictor::set_input(size_t i, std::span<const std::byte> bytes) {
+Predictor::~Predictor() = default;
+Predictor::Predictor(Predictor&&) noexcept = default;
+Predictor& Predictor::operator=(Predictor&&) noexcept = default;
+
+void Predictor::check_input(size_t i, std::span<const std::byte> bytes) const {
   const Type& type = input_types().at(i);
   if (bytes.size() != static_cast<size_t>(type.bytes()))
     fail<InvalidArgument>("predict", "input {} is {}, {} bytes; got {}", i, to_string(type), type.bytes(), bytes.size());
+}
+
+void Predictor::check_inputs(std::span<const std::span<const std::byte>> inputs) const {
+  if (inputs.size() != inputs_.size())
+    fail<InvalidArgument>("predict", "takes {} inputs and {} outputs; got {} inputs", inputs_.size(), outputs_.size(), inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) check_input(i, inputs[i]);
+}
+
+void Predictor::set_input(size_t i, std::span<const std::byte> bytes) {
+  check_input(i, bytes);
   device_->to_device(bytes, *inputs_[i]);
 }
 
-void Predictor::run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
-  if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size())
-    fail<InvalidArgument>("predict", "takes {} inputs and {} outputs; got {} and {}", inputs_.size(), outputs_.size(), inputs.size(),
-                          outputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) set_input(i, inputs[i]);
+void Predictor::set_inputs(std::span<const std::span<const std::byte>> inputs) {
+  check_inputs(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) device_->to_device(inputs[i], *inputs_[i]);
+}
+
+void Predictor::check_outputs(std::span<const std::span<std::byte>> outputs) const {
+  if (outputs.size() != outputs_.size())
+    fail<InvalidArgument>("predict", "takes {} inputs and {} outputs; got {} outputs", inputs_.size(), outputs_.size(), outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].size() != static_cast<size_t>(output_types()[i].bytes()))
       fail<InvalidArgument>("predict", "output {} is {}, {} bytes; got {}", i, to_string(output_types()[i]), output_types()[i].bytes(),
                             outputs[i].size());
+}
+
+void Predictor::run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+  check_outputs(outputs);
+  set_inputs(inputs);
   run();
   for (size_t i = 0; i < outputs.size(); ++i) device_->to_host(*outputs_[i], outputs[i]);
+}
+
+bool Predictor::computes_in_host_memory() {
+  const auto is_host = [](const auto& buffer) { return buffer->host().size() == static_cast<size_t>(buffer->type().bytes()); };
+  return std::all_of(inputs_.begin(), inputs_.end(), is_host) && std::all_of(outputs_.begin(), outputs_.end(), is_host);
+}
+
+void Predictor::run_in_place(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+  check_outputs(outputs);
+  check_inputs(inputs);
+  if (borrowed_.empty()) {
+    const auto add = [&](const Type& type) {
+      borrowed_pointers_.push_back(borrowed_.emplace_back(std::make_unique<BorrowedBuffer>(type)).get());
+    };
+    for (const Type& type : input_types()) add(type);
+    for (const Type& type : output_types()) add(type);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) borrowed_[i]->point_at(const_cast<std::byte*>(inputs[i].data()));  // a program only reads it
+  for (size_t i = 0; i < outputs.size(); ++i) borrowed_[inputs.size() + i]->point_at(outputs[i].data());
+  const std::span<Buffer* const> pointers = borrowed_pointers_;
+  program_->run(pointers.first(inputs.size()), pointers.subspan(inputs.size()));
+}
+
+Predictor::Begun Predictor::begin(std::span<const std::span<const std::byte>> inputs) {
+  set_inputs(inputs);
+  Begun begun;
+  if (spare_.empty()) {
+    for (const Type& type : output_types()) begun.pointers.push_back(begun.outputs.emplace_back(device_->allocate(type)).get());
+  } else {
+    begun = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  program_->run(input_pointers_, begun.pointers);
+  return begun;
+}
+
+void Predictor::end(Begun begun, std::span<const std::span<std::byte>> outputs) {
+  check_outputs(outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) device_->to_host(*begun.outputs[i], outputs[i]);
+  spare_.push_back(std::move(begun));
 }
 
 }  // namespace tutti

@@ -1,12 +1,12 @@
 #include "tutti/run/reduction.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/data/csv.h"
 #include "tutti/graph/compose.h"
 
 namespace tutti {
@@ -26,14 +26,8 @@ std::string_view kind_name(Kind kind) {
   fail<InternalError>("ensemble", "a reduction without a name");
 }
 
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
 double checked_quantile(std::string_view text) {
-  const auto value = number_of(text);
+  const auto value = parse_double(text);
   if (!value || !(*value >= 0 && *value <= 1)) fail<InvalidArgument>("ensemble", "a quantile is a number from 0 to 1; got '{}'", text);
   return *value;
 }
@@ -67,7 +61,7 @@ std::vector<Reduction> parse_reductions(std::string_view text) {
     while (part.starts_with(' ')) part.remove_prefix(1);
     while (part.ends_with(' ')) part.remove_suffix(1);
     // A number goes on with the quantiles before it.
-    const bool another = !out.empty() && out.back().kind == Kind::quantile && number_of(part);
+    const bool another = !out.empty() && out.back().kind == Kind::quantile && parse_double(part);
     const Reduction found = another ? Reduction{Kind::quantile, checked_quantile(part)} : parse_one(part);
     if (std::find(out.begin(), out.end(), found) != out.end())
       fail<InvalidArgument>("ensemble", "reduction '{}' is given twice", found.text());

@@ -1,14 +1,12 @@
 #include "tutti/run/weight_pool.h"
 
-#include <unistd.h>
-
 #include <cstring>
+
+#include "tutti/device/host.h"
 
 namespace tutti {
 
 namespace {
-
-int64_t physical_memory() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.bytes().data() == b.bytes().data() || std::memcmp(a.bytes().data(), b.bytes().data(), a.bytes().size()) == 0;
@@ -42,7 +40,7 @@ void WeightPool::place(Kind& kind, size_t row) {
   if (place.all.empty()) {
     const int64_t slots = static_cast<int64_t>(last + 1 + most_ - added_);
     const int64_t bytes = slots * value.type().bytes();
-    if (value.type().bytes() == 0 || bytes / slots != value.type().bytes() || reserved_ + bytes > 2 * physical_memory()) return;
+    if (value.type().bytes() == 0 || bytes / slots != value.type().bytes() || reserved_ + bytes > 2 * total_memory()) return;
     Ints extents{slots};
     extents.insert(extents.end(), value.shape().begin(), value.shape().end());
     place.all = Tensor(value.dtype(), extents);

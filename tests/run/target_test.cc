@@ -1,0 +1,167 @@
+// Programs for a GPU that is not here: each compiles, and takes no more kernels than when this was written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/sanitized.h"
+#include "tutti/data/npz.h"
+#include "tutti/run/train_step.h"
+#include "tutti/transform/stack.h"
+#include "tutti/tutti.h"
+
+namespace tutti {
+namespace {
+
+struct TargetCase {
+  const char* model;  // of tests/keras/cases
+  int64_t batch, kernels;
+};
+
+void PrintTo(const TargetCase& one, std::ostream* out) { *out << one.model; }
+
+void require_h100() {
+  if (sanitized) GTEST_SKIP() << "the compiler for CUDA is not ours to check";
+  try {
+    open_device("cuda@h100");
+  } catch (const DeviceError& e) {
+    GTEST_SKIP() << e.what();
+  }
+}
+
+class on_h100 : public testing::TestWithParam<TargetCase> {
+ protected:
+  void SetUp() override { require_h100(); }
+};
+
+struct TrainingCase {
+  const char* model;          // of tests/fit/cases.py
+  int64_t kernels, together;  // for one model, and for 32 of them in one program
+};
+
+void PrintTo(const TrainingCase& one, std::ostream* out) { *out << one.model; }
+
+class training_on_h100 : public testing::TestWithParam<TrainingCase> {
+ protected:
+  void SetUp() override { require_h100(); }
+};
+
+std::string file_of(const std::string& model) { return std::string(TUTTI_TEST_DATA "/keras_cases/") + model + "/model.keras"; }
+
+TEST_P(on_h100, takes_no_more_kernels_than_recorded) {
+  const Explanation found = explain(load(file_of(GetParam().model)), {.batch = GetParam().batch, .device = "cuda@h100"});
+  EXPECT_LE(found.stats.kernels, GetParam().kernels);
+  EXPECT_GT(found.stats.kernels, 0);
+  EXPECT_GT(found.flops, 0);
+  EXPECT_GT(found.memory.device, found.memory.weights);
+  EXPECT_LT(found.memory.device, 1 << 30);
+  ASSERT_TRUE(found.projected);
+  EXPECT_GT(*found.projected, 0);
+  EXPECT_LT(*found.projected, 1e-2);
+  EXPECT_FALSE(found.whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(programs, on_h100,
+                         testing::Values(TargetCase{"core/dense_relu", 8, 2}, TargetCase{"convolution/conv1d_relu", 8, 2},
+                                         TargetCase{"quantized/dense_int4", 8, 5}, TargetCase{"attention/grouped_causal", 8, 11},
+                                         TargetCase{"forecasting/n_beats", 8, 21}, TargetCase{"forecasting/tcn", 8, 22},
+                                         TargetCase{"forecasting/wavenet", 8, 35}, TargetCase{"forecasting/transformer_encoder", 8, 46},
+                                         TargetCase{"forecasting/conv_then_lstm", 8, 62}, TargetCase{"forecasting/lstm_to_dense", 8, 65},
+                                         TargetCase{"forecasting/stacked_gru", 8, 192},
+                                         TargetCase{"forecasting/bidirectional_stack", 8, 389},
+                                         TargetCase{"long_applications/mobilenetv2", 8, 141},
+                                         TargetCase{"long_applications/resnet50", 8, 116}),
+                         [](const auto& test) {
+                           std::string name = test.param.model;
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
+
+TEST_F(on_h100, members_of_an_ensemble_are_stacked_into_fewer_kernels) {
+  std::vector<Model> members(8, load(file_of("core/dense_relu")));
+  const Model all = ensemble(members);
+  const auto kernels = [&](Arrangement way) { return explain(all, {.batch = 8, .device = "cuda@h100", .arrangement = way}).stats.kernels; };
+  const Explanation chosen = explain(all, {.batch = 8, .device = "cuda@h100"});
+  ASSERT_EQ(chosen.groups.size(), 1u);
+  EXPECT_THAT(chosen.groups[0].reason, testing::HasSubstr("cuda@h100 does not compute, so the fewest kernels count"));
+  EXPECT_LE(chosen.stats.kernels, kernels(Arrangement::merged));
+  EXPECT_LE(kernels(Arrangement::stacked), 4);
+}
+
+TEST_F(on_h100, programs_can_be_kept_and_not_run) {
+  const Model model = load(file_of("core/dense_relu"));
+  const auto device = open_device("cuda@h100");
+  std::shared_ptr<CompileCache> cache;
+  const auto program = device->compile(lower_for(*model.shared(), {.device = "cuda@h100"}, device, cache));
+  EXPECT_GT(program->executable().size(), 1000u);
+  EXPECT_THROW(program->run({}, {}), DeviceError);
+  EXPECT_THROW(compile(model, {.device = "cuda@h100"}), DeviceError);
+  EXPECT_THROW(open_device("cuda@h1000"), InvalidArgument);
+}
+
+TEST_F(on_h100, every_target_compiles_and_tensor_cores_lower_the_roof) {
+  const Model model = load(file_of("long_applications/mobilenetv2"));
+  for (const char* name : {"cuda@a100", "cuda@b200", "cuda@l4"}) EXPECT_GT(explain(model, {.device = name}).projected, 0.0) << name;
+  const auto projected = [&](Precision precision) {
+    return *explain(model, {.batch = 64, .device = "cuda@h100", .precision = precision}).projected;
+  };
+  EXPECT_LT(projected(Precision::tf32), projected(Precision::float32));
+}
+
+// A step of training as tests/fit has it, with batches of 8.
+Graph training_graph(const std::string& name) {
+  const std::string folder = TUTTI_TEST_DATA "/fit_cases/" + name;
+  const keras::Model model = keras::load(folder + "/start.keras");
+  const NpzReader data(folder + "/data.npz");
+  const auto of_eight = [&](const std::string& array) {
+    const Tensor all = data.open(array).all();
+    Ints extents = all.shape().extents();
+    extents[0] = 8;
+    return Type{all.dtype(), extents};
+  };
+  keras::TrainingOptions options;
+  options.batch = 8;
+  options.input_shapes = {of_eight("x0").shape};
+  options.targets = {of_eight("y0")};
+  options.losses = {keras::read_named(model.compile_config().at("loss"), "loss")};
+  const keras::Optimizer optimizer(keras::read_named(model.compile_config().at("optimizer"), "optimizer"), Json());
+  return train_step(model, options, optimizer).graph;
+}
+
+TEST_P(training_on_h100, takes_no_more_kernels_than_recorded_for_one_and_hardly_more_for_32) {
+  const auto device = open_device("cuda@h100");
+  const Graph one = training_graph(GetParam().model);
+  const auto again = [](const Node& state) { return Tensor::stacked(std::vector<Tensor>(32, state.literal)); };
+  const int64_t kernels = explain(one, device).stats.kernels, together = explain(stack_models(one, 32, again), device).stats.kernels;
+  EXPECT_LE(kernels, GetParam().kernels);
+  EXPECT_LE(together, GetParam().together);
+  EXPECT_GT(kernels, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(steps, training_on_h100,
+                         testing::Values(TrainingCase{"optimizer_adam", 14, 14}, TrainingCase{"optimizer_sgd_momentum", 14, 14},
+                                         TrainingCase{"optimizer_muon", 76, 76}, TrainingCase{"layer_conv2d", 27, 32},
+                                         TrainingCase{"layer_max_pool", 20, 22}, TrainingCase{"layer_batch_norm_2d", 21, 25},
+                                         TrainingCase{"layer_lstm", 148, 148}, TrainingCase{"layer_embedding_mean", 14, 14},
+                                         TrainingCase{"layer_multi_head_attention", 45, 38}, TrainingCase{"residual_network", 57, 60}),
+                         [](const auto& test) { return std::string(test.param.model); });
+
+TEST(on_xla, a_model_runs_and_has_no_values_to_point_at) {
+  try {
+    open_device("xla:cpu");
+  } catch (const DeviceError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const Model model = load(file_of("core/dense_relu"));
+  auto predict = compile(model, {.batch = 2, .device = "xla:cpu"}), expected = compile(model, {.batch = 2});
+  const auto count = [](const Type& type) { return static_cast<size_t>(type.shape.elements()); };
+  std::vector<float> x(count(predict.input_types()[0]), 0.5F), y(count(predict.output_types()[0])), wanted(y.size());
+  predict(x, y);
+  expected(x, wanted);
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], wanted[i], 1e-5);
+  EXPECT_THROW(predict.input(), Unsupported);
+  EXPECT_THROW(predict.output(), Unsupported);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#include "tutti/run/best_batch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/base/stopwatch.h"
+#include "tutti/data/rows.h"
+
+namespace tutti {
+
+std::vector<Tensor> made_of(const std::vector<Type>& rows, int64_t count) {
+  std::vector<Tensor> out;
+  for (const Type& row : rows) {
+    auto bytes = out.emplace_back(row.dtype, with_rows(count, row.shape)).bytes();
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  }
+  return out;
+}
+
+int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std::optional<int64_t> samples) {
+  constexpr int64_t as_keras = 32, most_bytes = 64 << 20;
+  constexpr int64_t larger_bytes = 256 << 10;  // of a batch larger than Keras's: memory hardly depends on what is measured
+  constexpr double long_enough = 400e-6;  // a batch of so many seconds gains nothing from being larger
+  int64_t sample_bytes = 1;
+  for (const Type& row : rows) sample_bytes += row.bytes();
+  const int64_t most = std::clamp<int64_t>(most_bytes / sample_bytes, 1, predictor.batch());
+  if (most <= as_keras || samples.value_or(INT64_MAX) < 16 * as_keras) return std::min(most, as_keras);
+  PreparedPrediction first = predictor.prepare(made_of(rows, as_keras));
+  constexpr int64_t small = 50'000'000;  // floating-point operations, less than long_enough
+  if (first.flops() > small || !predictor.samples_are_independent(rows)) return as_keras;
+
+  int64_t best = as_keras;
+  double least = INFINITY;  // seconds a sample
+  // A quarter of the samples at most: several batches are on their way at once.
+  const int64_t largest = std::min({most, std::max(as_keras, larger_bytes / sample_bytes), samples.value_or(INT64_MAX) / 4});
+  for (int64_t size = as_keras; size <= largest; size *= 4) {
+    const Stopwatch compiling;
+    PreparedPrediction batch = size == as_keras ? std::move(first) : predictor.prepare(made_of(rows, size));
+    batch.run();
+    const double compiled = compiling.seconds();
+    double seconds = INFINITY;
+    for (int i = 0; i < 5; ++i) {
+      const Stopwatch watch;
+      batch.run();
+      seconds = std::min(seconds, watch.seconds());
+    }
+    const double each = seconds / static_cast<double>(size);
+    least = std::min(least, each);
+    if (each <= 1.05 * least) best = size;  // of equals the larger: less is handed on
+    // The next size has to be worth its compilation.
+    if (seconds > long_enough || (samples && 20 * compiled > least * static_cast<double>(*samples))) break;
+  }
+  return best;
+}
+
+}  // namespace tutti

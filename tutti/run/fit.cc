@@ -1,0 +1,593 @@
+#include "tutti/run/fit.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/file.h"
+#include "tutti/base/stopwatch.h"
+#include "tutti/data/event_file.h"
+#include "tutti/device/host.h"
+#include "tutti/run/fit_report.h"
+
+namespace tutti {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double turn = 0.01;  // seconds: enough that a team finds its weights in the cache, few enough that all jobs move on together
+
+// Devices in host memory compute on the thread that asks: a team for each. Others have threads of their own.
+size_t teams_at_once(const Device& device, const FitOptions& options, size_t jobs) {
+  if (device.is_asynchronous()) return 1;
+  const int threads = options.threads > 0 ? options.threads : thread_limit();
+  return std::max<size_t>(1, std::min(jobs, static_cast<size_t>(threads)));
+}
+
+// A device that computes by itself is told several steps at once: starting one takes as long as a small model's step.
+TrainerOptions trainer_options(const Device& device, const FitOptions& options, FitDataStore& data) {
+  const int64_t automatic = device.is_asynchronous() ? 16 : 1;
+  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data};
+}
+
+// Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
+constexpr size_t many_results = 32;
+
+void make_durable(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::syncfs(descriptor);
+  ::close(descriptor);
+}
+
+int64_t memory_for_data(const FitOptions& options) { return options.data_memory > 0 ? options.data_memory : total_memory() / 4; }
+
+// What TensorBoard shows of a job while it runs.
+class JobEvents {
+ public:
+  explicit JobEvents(std::string folder) : folder_(std::move(folder)), file_(folder_ + "/events.out.tfevents.tutti") {}
+
+  // Epochs that ended since the last call.
+  void update(const Trainer& trainer) {
+    if (folder_.empty()) return;
+    const auto& history = trainer.history();
+    if (shown_ == history.size()) return;
+    for (; shown_ < history.size(); ++shown_) file_.add(static_cast<int64_t>(shown_), trainer.columns(), history[shown_]);
+    if (written_ && written_->seconds() < seconds_between_events && !trainer.is_done()) return;
+    fs::create_directories(folder_);
+    file_.flush();
+    written_.emplace();
+  }
+
+ private:
+  static constexpr double seconds_between_events = 2;  // writing costs more than an epoch of a small job
+  std::string folder_;
+  EventFile file_;
+  size_t shown_ = 0;
+  std::optional<Stopwatch> written_;
+};
+
+// One run of fit().
+class Fitting {
+ public:
+  Fitting(std::vector<FitJob> jobs, const FitOptions& options, const std::function<void(const FitResult&)>& report,
+          const std::atomic<bool>& stop)
+      : jobs_(std::move(jobs)),
+        options_(options),
+        report_(report),
+        stop_(stop),
+        device_(open_device(options.device)),
+        trainers_(jobs_.size()),
+        durable_(options.has_checkpoints() || jobs_.size() <= many_results) {
+    out_.jobs.resize(jobs_.size());
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      out_.jobs[i].name = jobs_[i].name;
+      events_.emplace_back(options.folder.empty() ? "" : folder(i));
+    }
+  }
+
+  FitReport run() {
+    const Stopwatch start;
+    load();
+    if (!parallel_plans_.empty()) return run_parallel();
+    std::vector<Trainer*> all;
+    for (const auto& trainer : trainers_) all.push_back(trainer.get());
+    groups_ = group_jobs(all, [&](size_t job, const std::string& reason) { settle(job, reason); });
+    make_teams();
+    begin_progress();
+    out_.start_seconds = start.seconds();
+    since_ = {};
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < at_once_; ++i) others.emplace_back([this] { work(); });
+    work();
+    others.clear();
+    out_.seconds = std::max(0.0, since_.seconds() - writing_ / static_cast<double>(at_once_));
+    if (failure_) std::rethrow_exception(failure_);
+    return conclude();
+  }
+
+  // Every job by all devices, one after another.
+  void divide(std::vector<ParallelPlan> plans, std::shared_ptr<RankGroup> ranks) {
+    parallel_plans_ = std::move(plans);
+    ranks_ = std::move(ranks);
+  }
+
+ private:
+  bool writes() const { return !options_.folder.empty() && (ranks_ == nullptr || ranks_->rank() == 0); }
+
+  FitReport run_parallel() {
+    const Stopwatch watch;
+    for (size_t i = 0; i < jobs_.size() && !stop_; ++i) {
+      const bool begins = trainers_[i] != nullptr && out_.jobs[i].stopped_because.empty();
+      try {
+        if (ranks_ != nullptr) ranks_->require_same(begins ? "begins" : "does not begin", "job '" + jobs_[i].name + "'");
+        if (!begins) continue;
+        if (ranks_ != nullptr) ranks_->require_same(trainers_[i]->fingerprint(), "job '" + jobs_[i].name + "'");
+        ParallelFit& fit =
+            *parallel_.emplace_back(std::make_unique<ParallelFit>(*trainers_[i], device_, parallel_plans_[i], options_.parallel, ranks_));
+        if (options_.resume) resume(i);
+        if (ranks_ != nullptr)
+          ranks_->require_same(fmt::format("{} {}", out_.jobs[i].stopped_because, trainers_[i]->steps()),
+                               "the checkpoint of job '" + jobs_[i].name + "'");
+        if (!out_.jobs[i].stopped_because.empty()) continue;
+        train(fit, i);
+      } catch (const Error& error) {
+        if (begins) settle(i, error.what());
+      }
+    }
+    out_.seconds = watch.seconds();
+    return conclude();
+  }
+
+  FitReport conclude() {
+    for (size_t i = 0; i < jobs_.size(); ++i)
+      if (trainers_[i] != nullptr) interrupt(i);
+    if (writes() && !durable_) make_durable(options_.folder);
+    if (writes()) write_page();
+    if (options_.folder.empty()) keep_models();
+    return std::move(out_);
+  }
+
+  void train(ParallelFit& fit, size_t job) {
+    // The first steps compile, and find cold caches.
+    constexpr int64_t warm = 3;
+    Stopwatch watch;
+    int64_t seen = 0;
+    fit.run([&](Trainer& trainer, const std::string& error) {
+      const bool goes_on = after_step(trainer, error) && !stop_;
+      if (++seen == warm && goes_on) {
+        fit.forget_times();
+        watch = {};
+      }
+      return goes_on;
+    });
+    ParallelTimes times{
+        jobs_[job].name, parallel_plans_[job], fit.measured_steps(), watch.seconds(), fit.undisturbed_step(), fit.exchanged_bytes(), {}};
+    for (const Timeline* timeline : fit.timelines()) {
+      auto& own = times.seconds_by_phase.emplace_back();
+      for (int phase = 0; phase < static_cast<int>(Phase::count); ++phase) own.push_back(timeline->seconds(static_cast<Phase>(phase)));
+    }
+    out_.parallel.push_back(std::move(times));
+    if (const std::string& path = options_.parallel.trace; !path.empty())
+      write_trace(trace_path(path, job), fit.timelines(), jobs_[job].name);
+  }
+
+  // run.json of one job among several: run.NAME.json; of a rank: run.rank1.json, the first one's without.
+  std::string trace_path(const std::string& path, size_t job) const {
+    const fs::path whole(path);
+    std::string stem = whole.stem().string();
+    if (jobs_.size() > 1) stem += "." + jobs_[job].name;
+    if (!writes()) stem += ".rank" + std::to_string(ranks_->rank());
+    return (whole.parent_path() / (stem + whole.extension().string())).string();
+  }
+
+  std::string folder(size_t job) const { return options_.folder + "/" + jobs_[job].name; }
+  std::string checkpoint(size_t job) const { return folder(job) + "/checkpoint"; }
+  std::string checkpoint_before(size_t job) const { return checkpoint(job) + ".before"; }  // the last but one
+  bool has_checkpoint(size_t job) const { return fs::exists(checkpoint(job)) || fs::exists(checkpoint_before(job)); }
+  std::string plan_file() const { return options_.folder + "/plan.json"; }
+
+  void load() {
+    FitDataStore data(memory_for_data(options_));
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      if (options_.resume && !has_checkpoint(i) && fs::exists(folder(i) + "/model.keras")) {
+        out_.jobs[i].stopped_because = "finished_before";
+        report_(out_.jobs[i]);
+        continue;
+      }
+      try {
+        trainers_[i] = std::make_unique<Trainer>(jobs_[i], trainer_options(*device_, options_, data));
+        index_.emplace(trainers_[i].get(), i);
+      } catch (const Error& error) {
+        settle(i, error.what());
+      }
+    }
+  }
+
+  void make_teams() {
+    at_once_ = teams_at_once(*device_, options_, index_.size());
+    const auto known = known_plans();
+    for (const auto& group : groups_) {
+      auto programs = std::make_shared<SharedPrograms>(*group, device_, at_once_ > 1 ? 1 : options_.threads);
+      try {
+        const FitPlan* found = nullptr;
+        for (const FitPlan& plan : known)
+          if (includes(plan.jobs, group->members()[0]->job().name)) found = &plan;
+        const FitPlan plan = found != nullptr ? *found : plan_fit(programs, options_.plan, at_once_);
+        const size_t members = group->members().size();
+        for (size_t first = 0; first < members; first += plan.together) {
+          std::vector<size_t> some;
+          for (size_t i = first; i < std::min(first + plan.together, members); ++i) some.push_back(i);
+          teams_.push_back(std::make_unique<FitTeam>(programs, some, plan.stacked, plan.by_one));
+        }
+        out_.plans.push_back(plan);
+      } catch (const Error& error) {
+        for (Trainer* trainer : group->members()) settle(index_.at(trainer), error.what());
+      }
+    }
+    if (options_.resume)
+      for (size_t i = 0; i < jobs_.size(); ++i) resume(i);
+    if (options_.has_checkpoints()) write_plans();
+    for (const auto& team : teams_) {
+      waiting_.push_back(team.get());
+      clocks_[team.get()];
+    }
+    at_once_ = std::min(at_once_, std::max<size_t>(teams_.size(), 1));
+  }
+
+  void resume(size_t job) {
+    Trainer* trainer = trainers_[job].get();
+    if (trainer == nullptr || !out_.jobs[job].stopped_because.empty() || !has_checkpoint(job)) return;
+    try {
+      return trainer->resume(checkpoint(job));
+    } catch (const Error& error) {
+      try {  // the one before it, if that is whole
+        if (fs::exists(checkpoint_before(job))) return trainer->resume(checkpoint_before(job));
+      } catch (const Error&) {  // what is wrong with the newer one is told
+      }
+      settle(job, error.what());
+    }
+    for (const auto& team : teams_) team->drop(*trainer);
+  }
+
+  static bool includes(const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  }
+
+  // Stacked or not, results agree to float accuracy; bit for bit they are those of the same plan.
+  std::vector<FitPlan> known_plans() const {
+    std::vector<FitPlan> out;
+    if (!options_.resume || !fs::exists(plan_file())) return out;
+    const auto bytes = read_all(*open_file(plan_file()), 256 << 20);
+    const Json plans = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    for (const Json& plan : plans.items()) out.push_back(FitPlan::from(plan));
+    return out;
+  }
+  void write_plans() const {
+    Json plans = Json::list();
+    for (const FitPlan& plan : out_.plans) plans.push(plan.json());
+    fs::create_directories(options_.folder);
+    OutputFile file(plan_file());
+    file.write(plans.dump() + "\n");
+    file.commit();
+  }
+
+  // Takes teams in turns until none is left.
+  void work() {
+    while (FitTeam* team = next_team()) {
+      const auto stepped = [&](Trainer& trainer, const std::string& error) { return after_step(trainer, error); };
+      bool goes_on = true;
+      try {
+        team->run(turn, at_once_, stepped);
+        after_turn(*team);
+        goes_on = !team->live().empty();
+      } catch (const Error& error) {  // of the device: nobody's alone
+        for (Trainer* trainer : team->live()) settle(index_.at(trainer), error.what());
+        goes_on = false;
+      } catch (...) {
+        std::lock_guard lock(mutex_);
+        failure_ = std::current_exception();
+        waiting_.clear();
+        return;
+      }
+      if (!goes_on) continue;
+      std::lock_guard lock(mutex_);
+      waiting_.push_back(team);
+    }
+  }
+  FitTeam* next_team() {
+    std::lock_guard lock(mutex_);
+    if (waiting_.empty() || stop_ || failure_) return nullptr;
+    FitTeam* team = waiting_.front();
+    waiting_.pop_front();
+    return team;
+  }
+
+  bool after_step(Trainer& trainer, const std::string& error) {
+    const size_t job = index_.at(&trainer);
+    if (!error.empty()) {
+      settle(job, error);
+      return false;
+    }
+    if (!writes()) {
+      if (trainer.is_done()) settle(job, "");
+      return !trainer.is_done();
+    }
+    if (!attempt(job, [&] { events_[job].update(trainer); })) return false;
+    if (trainer.is_done()) {
+      const Stopwatch writing;
+      if (attempt(job, [&] {
+            trainer.write(folder(job), durable_);
+            clear_checkpoints(job);
+          }))
+        settle(job, "");
+      std::lock_guard lock(mutex_);
+      writing_ += writing.seconds();
+      return false;
+    }
+    const int64_t every = options_.checkpoint_every;
+    return every == 0 || trainer.steps() % every != 0 || attempt(job, [&] { save(job); });
+  }
+
+  // With what runs that were killed have left behind; the newest last, so that a job that is killed now goes on from it.
+  void clear_checkpoints(size_t job) const {
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(folder(job)))
+      if (const std::string name = entry.path().filename().string(); name.starts_with("checkpoint.") || name.ends_with(".part"))
+        left.push_back(entry.path());
+    for (const fs::path& path : left) fs::remove(path);
+    fs::remove(checkpoint(job));
+  }
+
+  // The one before stays until the next, whatever becomes of this one.
+  void save(size_t job) {
+    fs::create_directories(folder(job));
+    const std::string next = checkpoint(job) + ".next";
+    trainers_[job]->save(next);
+    if (fs::exists(checkpoint(job))) fs::rename(checkpoint(job), checkpoint_before(job));
+    fs::rename(next, checkpoint(job));
+  }
+
+  // Between the turns of a team: checkpoints by time, and what is shown meanwhile.
+  struct TeamClocks {
+    Stopwatch saved, shown;
+  };
+  void after_turn(FitTeam& team) {
+    TeamClocks& clocks = clocks_.at(&team);
+    if (options_.checkpoint_minutes > 0 && clocks.saved.seconds() >= options_.checkpoint_minutes * 60) {
+      for (Trainer* trainer : team.live())
+        if (trainer->is_between_steps() && !attempt(index_.at(trainer), [&] { save(index_.at(trainer)); })) team.drop(*trainer);
+      clocks.saved = {};
+    }
+    if (!options_.progress || clocks.shown.seconds() < seconds_between_tables) return;
+    clocks.shown = {};
+    std::lock_guard lock(mutex_);
+    for (const Trainer* trainer : team.live()) note(index_.at(trainer));
+    if (shown_ && shown_->seconds() < seconds_between_tables) return;
+    shown_.emplace();
+    show();
+  }
+
+  static constexpr double seconds_between_tables = 0.2;
+  void begin_progress() {
+    if (!options_.progress) return;
+    noted_.resize(jobs_.size());
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      if (trainers_[i] == nullptr) continue;
+      note(i);
+      steps_before_ += noted_[i].steps;
+    }
+  }
+  void note(size_t job) {
+    const Trainer& trainer = *trainers_[job];
+    noted_[job] = {jobs_[job].name,          static_cast<int64_t>(trainer.history().size()),
+                   jobs_[job].epochs,        trainer.steps(),
+                   trainer.expected_steps(), trainer.running_loss(),
+                   trainer.seconds()};
+  }
+  void show() {
+    FitProgress now;
+    now.jobs = jobs_.size();
+    now.seconds = since_.seconds();
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      const FitResult& result = out_.jobs[i];
+      const bool ended = !result.stopped_because.empty();
+      const int64_t steps = ended ? result.steps : noted_[i].steps;
+      now.steps_in_all += steps;
+      now.expected_steps += ended ? steps : noted_[i].expected_steps;
+      now.failed += !result.error.empty();
+      now.done += ended && result.error.empty();
+      if (ended) continue;
+      now.most_left = std::max(now.most_left, noted_[i].expected_steps - steps);
+      now.running.push_back(noted_[i]);
+    }
+    now.steps = now.steps_in_all - steps_before_;
+    options_.progress(now);
+  }
+
+  void write_page() const {
+    std::vector<ReportedJob> jobs;
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      const FitResult& result = out_.jobs[i];
+      ReportedJob job{result.name, result.stopped_because, result.error, result.steps, result.seconds, {}, {}};
+      if (const Trainer* trainer = trainers_[i].get()) {
+        job.columns = trainer->columns();
+        job.history = trainer->history();
+      }
+      jobs.push_back(std::move(job));
+    }
+    FitFacts facts{options_.device, out_.seconds, {}};
+    for (const FitPlan& plan : out_.plans)
+      if (plan.jobs.size() > 1)
+        facts.plans.push_back(fmt::format("{} jobs alike: {}", plan.jobs.size(),
+                                          plan.stacked ? fmt::format("stacked, {} in a program", plan.together) : "each by itself"));
+    if (facts.plans.size() > 5) facts.plans.resize(5);
+    fs::create_directories(options_.folder);
+    OutputFile file(options_.folder + "/report.html");
+    file.write(fit_page(jobs, facts));
+    file.commit();
+  }
+
+  void keep_models() {
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      if (trainers_[i] == nullptr) continue;
+      out_.jobs[i].columns = trainers_[i]->columns();
+      out_.jobs[i].history = trainers_[i]->history();
+      if (out_.jobs[i].error.empty()) out_.jobs[i].model = trainers_[i]->take_model();
+    }
+  }
+
+  bool attempt(size_t job, const auto& work) {
+    try {
+      work();
+      return true;
+    } catch (const Error& error) {
+      settle(job, error.what());
+    } catch (const fs::filesystem_error& error) {
+      settle(job, fmt::format("[fit] {}", error.what()));
+    }
+    return false;
+  }
+
+  // The end of a job. Its trainer stays: its team may still compute with its place.
+  void settle(size_t job, const std::string& error) {
+    std::lock_guard lock(mutex_);
+    FitResult& result = out_.jobs[job];
+    if (const Trainer* trainer = trainers_[job].get()) {
+      result.steps = trainer->steps();
+      result.seconds = trainer->seconds();
+      result.loss = trainer->last_loss();
+      result.stopped_because = trainer->stopped_because();
+    }
+    if (!error.empty()) result.stopped_because = "error";
+    result.error = error;
+    report_(result);
+  }
+
+  // What was still under way when all was to end.
+  void interrupt(size_t job) {
+    FitResult& result = out_.jobs[job];
+    if (!result.stopped_because.empty()) return;
+    if (options_.has_checkpoints() && writes() && trainers_[job]->is_between_steps() && !attempt(job, [&] { save(job); })) return;
+    result.steps = trainers_[job]->steps();
+    result.seconds = trainers_[job]->seconds();
+    result.loss = trainers_[job]->last_loss();
+    result.stopped_because = "interrupted";
+  }
+
+  const std::vector<FitJob> jobs_;
+  const FitOptions& options_;
+  const std::function<void(const FitResult&)>& report_;
+  const std::atomic<bool>& stop_;
+  std::shared_ptr<Device> device_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  const bool durable_;  // each result by itself
+  std::vector<JobEvents> events_;
+  std::map<const Trainer*, size_t> index_;
+  std::vector<std::unique_ptr<FitGroup>> groups_;
+  std::vector<std::unique_ptr<FitTeam>> teams_;
+  size_t at_once_ = 1;  // teams that run side by side
+  std::map<const FitTeam*, TeamClocks> clocks_;
+  Stopwatch since_;  // the first step
+  int64_t steps_before_ = 0;
+  std::vector<ParallelPlan> parallel_plans_;  // by job, where batches are divided
+  std::vector<std::unique_ptr<ParallelFit>> parallel_;
+  std::shared_ptr<RankGroup> ranks_;
+
+  std::mutex mutex_;  // of what stands below, while they run
+  std::deque<FitTeam*> waiting_;
+  std::exception_ptr failure_;
+  double writing_ = 0;  // seconds spent on results
+  std::vector<JobProgress> noted_;
+  std::optional<Stopwatch> shown_;
+  FitReport out_;
+};
+
+}  // namespace
+
+namespace {
+
+// Each job's batch and learning rate as its plan has them.
+std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOptions& options, const RankGroup* ranks) {
+  std::vector<ParallelPlan> out;
+  if (ranks == nullptr && !options.parallel.is_asked_for()) return out;
+  const size_t devices = std::max<size_t>(1, options.parallel.devices.size());
+  if (ranks != nullptr && devices > 1)
+    fail<InvalidArgument>("fit", "--devices {} with {} ranks: each rank is one device; hint: mpirun -np N tutti fit, without --devices",
+                          devices, ranks->size());
+  ParallelOptions parallel = options.parallel;
+  parallel.threads = options.threads;
+  for (FitJob& job : jobs)
+    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), thread_limit()));
+  return out;
+}
+
+}  // namespace
+
+std::string ParallelTimes::warning() const {
+  constexpr int64_t least_steps = 20;
+  if (plan.replicas < 2 || steps < least_steps) return "";
+  const double replicas = static_cast<double>(plan.replicas), all = static_cast<double>(steps);
+  std::array<double, static_cast<size_t>(Phase::count)> mean{};
+  for (const auto& replica : seconds_by_phase)
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += replica[i] / static_cast<double>(seconds_by_phase.size()) / all;
+  const auto of = [&](Phase phase) { return mean[static_cast<size_t>(phase)]; };
+  const double computing = of(Phase::compute) + of(Phase::input), between = of(Phase::wait) + of(Phase::exchange) + of(Phase::update);
+  // One device would compute all parts, and do nothing between them but the update.
+  if (between < computing * (replicas - 1)) return "";
+  int64_t enough = plan.global_batch;
+  while (static_cast<double>(enough) * computing * (replicas - 1) < 2 * between * static_cast<double>(plan.global_batch) &&
+         enough < 1 << 29)
+    enough *= 2;
+  return fmt::format(
+      "job '{}': {} devices are not faster than one: {:.2f} ms a step computing, {:.2f} ms between; hint: --devices 1, or batches of {} "
+      "and more; tutti scale says why",
+      escape(job), plan.replicas, computing * 1e3, between * 1e3, enough);
+}
+
+std::vector<ParallelPlan> parallel_plans(const std::vector<FitJob>& jobs, const FitOptions& options) {
+  std::vector<FitJob> copies = jobs;
+  return divide_jobs(copies, options, join_ranks(options.parallel.deadline).get());
+}
+
+FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const std::function<void(const FitResult&)>& report,
+              const std::atomic<bool>& stop) {
+  const std::shared_ptr<RankGroup> ranks = join_ranks(options.parallel.deadline);
+  std::vector<FitJob> divided = jobs;
+  std::vector<ParallelPlan> plans = divide_jobs(divided, options, ranks.get());
+  FitOptions chosen = options;
+  if (!plans.empty()) chosen.steps_per_launch = 1;
+  Fitting fitting(std::move(divided), chosen, report, stop);
+  fitting.divide(std::move(plans), ranks);
+  return fitting.run();
+}
+
+std::vector<ExplainedFit> explain_fit(const std::vector<FitJob>& jobs, const FitOptions& options, Precision precision) {
+  const auto device = open_device(options.device);
+  FitDataStore data(memory_for_data(options));
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  std::vector<Trainer*> all;
+  for (const FitJob& job : jobs)
+    all.push_back(trainers.emplace_back(std::make_unique<Trainer>(job, trainer_options(*device, options, data))).get());
+  const auto groups = group_jobs(all, [](size_t, const std::string& reason) { throw InvalidArgument("fit", reason); });
+  const size_t threads = teams_at_once(*device, options, jobs.size());
+  std::vector<ExplainedFit> out;
+  for (const auto& group : groups) {
+    const auto programs = std::make_shared<SharedPrograms>(*group, device, threads > 1 ? 1 : options.threads);
+    const FitPlan plan = plan_fit(programs, options.plan, threads);
+    CompileSettings settings;
+    settings.threads = programs->threads();
+    settings.precision = precision;
+    const Graph step = plan.stacked ? group->stacked_graph(group->first_kind(), static_cast<int64_t>(plan.together))
+                                    : group->graph(group->first_kind()).clone();
+    out.push_back({plan, explain(step, device, settings, group->first_kind().batch)});
+  }
+  return out;
+}
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+// The samples of a job: inputs, targets and weights side by side.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "tutti/keras/model.h"
+#include "tutti/run/fit_array.h"
+#include "tutti/run/fit_job.h"
+
+namespace tutti {
+
+struct FitData {
+  std::vector<FitArray> x, y, w;  // by input and output of the model: [samples, ...]; w is empty, or has one an output
+  int64_t samples() const { return x[0].samples(); }
+  bool waits() const;  // for files
+  // Rows that will be asked for soon.
+  void expect(std::span<const int64_t> rows);
+};
+
+struct JobData {
+  FitData training;
+  std::optional<FitData> validation;
+  std::vector<std::string> classes;  // by number, where they have names
+};
+
+// The data of all jobs of a run. What several name is held once. All that is held takes at most so many bytes; files beyond are read while
+// they are used.
+class FitDataStore {
+ public:
+  explicit FitDataStore(int64_t memory_bytes) : left_(memory_bytes) {}
+  // What a job names, split as it says. Throws InvalidArgument where files do not fit the model or each other.
+  JobData load(const keras::Model& model, const FitJob& job);
+
+  // For those who read: whether so many bytes may be held; then they are.
+  bool hold(int64_t bytes);
+
+ private:
+  FitData load_part(const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y, const DataSource& weight,
+                    std::vector<std::string>& classes);
+  int64_t left_;
+  std::map<std::string, std::vector<FitArray>> known_;
+};
+
+// The order in which pass number `pass` over so many samples goes: by the seed, the same on every machine.
+std::vector<int64_t> shuffled(int64_t samples, uint64_t seed, uint64_t pass);
+
+}  // namespace tutti

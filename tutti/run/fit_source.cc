@@ -1,0 +1,464 @@
+#include "tutti/run/fit_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/data/csv_columns.h"
+#include "tutti/data/format.h"
+#include "tutti/data/image_folder.h"
+#include "tutti/data/image_options.h"
+#include "tutti/data/npz.h"
+#include "tutti/keras/fit/named.h"
+#include "tutti/run/fit_windows.h"
+
+namespace tutti {
+
+namespace {
+
+// The options of a source by name, each looked at once; what is left over in the end belongs to data of another kind.
+class SourceOptions {
+ public:
+  SourceOptions(const DataSource& source, std::string what, std::initializer_list<const char*> known)
+      : source_(source), what_(std::move(what)) {
+    for (const auto& [key, value] : source.options.members())
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        fail<InvalidArgument>("fit", "'{}' is no option of {}", escape(key, 40), what_);
+  }
+  const Json* find(const char* key) const { return source_.options.find(key); }
+  std::string text(const char* key, const std::string& otherwise = "") const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) refuse(key, "is text", *value);
+    return value->as_string();
+  }
+  std::string choice(const char* key, const std::vector<std::string>& names, const std::string& otherwise) const {
+    const std::string out = text(key, otherwise);
+    if (std::find(names.begin(), names.end(), out) == names.end() && out != otherwise)
+      fail<InvalidArgument>("fit", "'{}' is one of {}; got '{}'{}", key, fmt::join(names, ", "), escape(out, 40), did_you_mean(out, names));
+    return out;
+  }
+  int64_t whole(const char* key, int64_t otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_int() || value->as_int() < 1 || value->as_int() > 1'000'000'000)
+      refuse(key, "is a whole number between 1 and 1000000000", *value);
+    return value->as_int();
+  }
+  bool flag(const char* key) const {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_bool()) refuse(key, "is true or false", *value);
+    return value != nullptr && value->as_bool();
+  }
+  std::vector<std::string> names(const char* key) const {
+    const Json* value = find(key);
+    std::vector<std::string> out;
+    if (value == nullptr) return out;
+    if (value->is_string()) return {value->as_string()};
+    if (!value->is_list()) refuse(key, "is a list of names", *value);
+    for (const Json& item : value->items()) {
+      if (!item.is_string()) refuse(key, "is a list of names", *value);
+      out.push_back(item.as_string());
+    }
+    return out;
+  }
+  // 0.5, "1/255" or [0.5, 0.4, 0.3], as the command line writes it; with `between` the numbers.
+  std::string numbers(const char* key, const char* between) const {
+    const Json* value = find(key);
+    if (value == nullptr) return "";
+    const auto one = [&](const Json& item) {
+      if (item.is_string()) return item.as_string();
+      if (!item.is_number()) refuse(key, "is a number, or a list of them", *value);
+      return item.is_int() ? std::to_string(item.as_int()) : fmt::format("{}", item.as_number());
+    };
+    if (!value->is_list()) return one(*value);
+    std::string out;
+    for (const Json& item : value->items()) out += (out.empty() ? "" : between) + one(item);
+    return out;
+  }
+  [[noreturn]] void refuse(const char* key, std::string_view rule, const Json& value) const {
+    fail<InvalidArgument>("fit", "{}: '{}' {}; got {}", what_, key, rule, escape(value.dump(), 60));
+  }
+
+ private:
+  const DataSource& source_;
+  std::string what_;
+};
+
+// Names of classes: a list of them, or `true` for those that are found.
+std::vector<std::string> class_names(const SourceOptions& options) {
+  const Json* value = options.find("classes");
+  if (value == nullptr || value->is_bool()) return {};
+  const auto out = options.names("classes");
+  if (std::set<std::string>(out.begin(), out.end()).size() != out.size() || out.empty())
+    options.refuse("classes", "names each class once", *value);
+  return out;
+}
+
+SourceOptions image_source(const DataSource& source) {
+  return {source,
+          fmt::format("the folder of images '{}'", escape(source.file)),
+          {"resize", "resize_like", "size", "channels", "scale", "mean", "std", "preprocess", "fast_decode", "classes", "label_mode"}};
+}
+
+// What targets become that are neither of the loss's dtypes.
+DType target_dtype(DType dtype) {
+  if (dtype == DType::f64 || dtype == DType::boolean) return DType::f32;
+  if (dtype == DType::i64 || dtype == DType::u64) return DType::i32;
+  return dtype;
+}
+
+std::string list_of_names(const std::vector<std::string>& names) {
+  std::string found;
+  for (size_t k = 0; k < std::min<size_t>(names.size(), 20); ++k) found += fmt::format("{}'{}'", k ? ", " : "", escape(names[k], 60));
+  return found.empty() ? "none" : found;
+}
+
+// Lists by name: of a table { a = [...], b = [...] }, or one list for the only one.
+std::vector<Json> lists_by_name(const Json& json, const std::vector<std::string>& names, const char* key) {
+  std::vector<Json> out;
+  const auto list = [&](const Json& value) {
+    Json items = value.is_list() ? value : Json(JsonList{value});
+    for (const Json& item : items.items())
+      if (!item.is_string() && !item.is_int())
+        fail<InvalidArgument>("fit", "'{}' are names, or whole numbers; got {}", key, escape(json.dump(), 60));
+    if (items.size() == 0) fail<InvalidArgument>("fit", "'{}' has none", key);
+    return items;
+  };
+  if (!json.is_object()) {
+    if (names.size() != 1)
+      fail<InvalidArgument>("fit", "'{}' is a table by name where the model has {}: {}", key, names.size(), list_of_names(names));
+    return {list(json)};
+  }
+  for (const auto& [name, value] : json.members())
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail<InvalidArgument>("fit", "'{}' names '{}'{}; the model has {}", key, escape(name, 60), did_you_mean(name, names),
+                            list_of_names(names));
+  for (const auto& name : names) {
+    const Json* value = json.find(name);
+    if (value == nullptr) fail<InvalidArgument>("fit", "'{}' has none for '{}'", key, escape(name, 60));
+    out.push_back(list(*value));
+  }
+  return out;
+}
+
+}  // namespace
+
+SourceKind kind_of(const DataSource& source) {
+  if (!source.arrays.empty()) return SourceKind::arrays;
+  if (source.options.has("target")) return SourceKind::series;
+  std::error_code error;
+  if (std::filesystem::is_directory(source.file, error)) return SourceKind::images;
+  const DataFormat format = format_of_input(source.file);
+  return format == DataFormat::npz ? SourceKind::npz : format == DataFormat::csv ? SourceKind::csv : SourceKind::npy;
+}
+
+FitSource::FitSource(FitDataStore& store, const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y)
+    : store_(store), model_(model), job_(job), x_(x), y_(y), kind_(kind_of(x)) {
+  if (y_.file.empty() && y_.arrays.empty() && !y_.empty()) y_.file = x.file;
+  for (const auto& input : model.inputs())
+    specs_.push_back(
+        {input.name, input.dtype, Ints(input.shape.begin() + std::min<std::ptrdiff_t>(1, std::ssize(input.shape)), input.shape.end())});
+}
+
+const InputSpec& FitSource::only_input(std::string_view what) const {
+  if (specs_.size() != 1)
+    fail<InvalidArgument>("fit", "the model has {} inputs; {} holds one; hint: an .npz has an array per input", specs_.size(), what);
+  return specs_[0];
+}
+
+FitArray FitSource::npy(NpyReader array, DType dtype, const Shape& row) {
+  auto rows = npy_rows(std::move(array), dtype, row);
+  return store_.hold(rows->type().bytes()) ? FitArray(all_rows(*rows)) : FitArray(std::move(rows));
+}
+
+// What has to be in memory anyway.
+FitArray FitSource::held(Tensor array) {
+  store_.hold(array.type().bytes());
+  return FitArray(std::move(array));
+}
+
+std::vector<FitArray> FitSource::inputs() {
+  const std::string name = fmt::format("'{}'", escape(x_.file));
+  std::vector<FitArray> out;
+  switch (kind_) {
+    case SourceKind::arrays:
+      if (x_.arrays.size() != specs_.size())
+        fail<InvalidArgument>("fit", "the model has {} inputs; x has {} arrays", specs_.size(), x_.arrays.size());
+      for (size_t i = 0; i < specs_.size(); ++i) {
+        const Tensor& array = x_.arrays[i];
+        const Shape row = fit_row(specs_[i], array.type(), "x");
+        const Tensor shaped = array.reshaped(with_rows(array.shape()[0], row));
+        out.emplace_back(shaped.dtype() == specs_[i].dtype ? shaped : shaped.converted(specs_[i].dtype));
+      }
+      return out;
+    case SourceKind::npy: {
+      const SourceOptions none(x_, name, {});
+      NpyReader array(x_.file);
+      const InputSpec& spec = only_input(name);
+      const Shape row = fit_row(spec, array.type(), name);
+      out.push_back(npy(std::move(array), spec.dtype, row));
+      return out;
+    }
+    case SourceKind::npz: return npz_inputs();
+    case SourceKind::csv: return csv_inputs();
+    case SourceKind::images: out.push_back(images()); return out;
+    case SourceKind::series: out.push_back(windows(false)); return out;
+  }
+  return out;
+}
+
+std::vector<FitArray> FitSource::npz_inputs() {
+  const SourceOptions options(x_, fmt::format("'{}'", escape(x_.file)), {"arrays"});
+  const NpzReader npz(x_.file);
+  const auto& found = npz.names();
+  const auto has = [&](const std::string& name) { return std::find(found.begin(), found.end(), name) != found.end(); };
+  std::vector<std::string> inputs, chosen;
+  for (const auto& spec : specs_) inputs.push_back(spec.name);
+  if (const Json* arrays = options.find("arrays")) {
+    for (const Json& list : lists_by_name(*arrays, inputs, "arrays")) chosen.push_back(list[0].as_string());
+  } else {
+    const bool by_name = std::any_of(inputs.begin(), inputs.end(), has);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      chosen.push_back(by_name                                   ? inputs[i]
+                       : has("arr_0")                            ? fmt::format("arr_{}", i)
+                       : inputs.size() == 1 && has("x")          ? "x"
+                       : inputs.size() == 1 && found.size() == 1 ? found[0]
+                                                                 : inputs[i]);
+  }
+  std::vector<FitArray> out;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (!has(chosen[i]))
+      fail<InvalidArgument>("fit",
+                            "no array '{}' in '{}'; it has {}{}; hint: arrays are named after the model's inputs, or x = {{ file = "
+                            "\"a.npz\", arrays = ... }}",
+                            escape(chosen[i], 60), escape(x_.file), list_of_names(found), did_you_mean(chosen[i], found));
+    NpyReader array = npz.open(chosen[i]);
+    const Shape row = fit_row(specs_[i], array.type(), fmt::format("array '{}' of '{}'", escape(chosen[i], 60), escape(x_.file)));
+    out.push_back(npy(std::move(array), specs_[i].dtype, row));
+  }
+  return out;
+}
+
+std::vector<FitArray> FitSource::csv_inputs() {
+  const SourceOptions options(x_, fmt::format("'{}'", escape(x_.file)), {"columns"});
+  const CsvReader reader(x_.file);
+  std::vector<FitArray> out;
+  std::vector<std::vector<size_t>> places;
+  if (const Json* columns = options.find("columns")) {
+    std::vector<std::string> inputs;
+    for (const auto& spec : specs_) inputs.push_back(spec.name);
+    for (const Json& list : lists_by_name(*columns, inputs, "columns")) places.push_back(csv_places(reader, x_.file, list));
+  } else {
+    // All columns that are not the targets.
+    std::set<size_t> taken;
+    if (const Json* targets = y_.file == x_.file ? y_.options.find("columns") : nullptr)
+      for (const Json& list : lists_by_name(*targets, model_.output_names(), "columns"))
+        for (size_t place : csv_places(reader, x_.file, list)) taken.insert(place);
+    only_input(fmt::format("'{}'", escape(x_.file)));
+    places.emplace_back();
+    for (size_t i = 0; i < static_cast<size_t>(reader.columns()); ++i)
+      if (!taken.contains(i)) places[0].push_back(i);
+  }
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const Shape row = fit_columns(specs_[i], std::ssize(places[i]), x_.file);
+    const Tensor array = read_csv(x_.file, places[i], specs_[i].dtype);
+    out.push_back(held(array.reshaped(with_rows(array.shape()[0], row))));
+  }
+  return out;
+}
+
+FitArray FitSource::images() {
+  const std::string what = fmt::format("'{}' is a folder of images", escape(x_.file));
+  const InputSpec& spec = only_input(what);
+  const SourceOptions given = image_source(x_);
+  ImageOptions options;
+  options.resize = given.choice("resize", {"bilinear", "nearest", "bicubic"}, options.resize);
+  options.resize_like = given.choice("resize_like", {"tf", "pil"}, options.resize_like);
+  options.channels = given.choice("channels", {"rgb", "bgr", "gray"}, "");
+  options.size = given.numbers("size", "x");
+  options.scale = given.numbers("scale", ",");
+  options.mean = given.numbers("mean", ",");
+  options.deviation = given.numbers("std", ",");
+  options.preprocess = given.text("preprocess");
+  options.fast_decode = given.flag("fast_decode");
+  ImageSampler sampler = image_sampler(spec, options, what, "");
+  ImageFolder folder = list_images(x_.file, y_.empty() ? classes : std::vector<std::string>{});
+  if (folder.files.empty()) fail<InvalidArgument>("fit", "'{}' has no images (.jpg, .jpeg, .png)", escape(x_.file));
+  std::vector<std::string> files;
+  for (int64_t i : order_of_images(std::ssize(folder.files))) files.push_back(std::move(folder.files[static_cast<size_t>(i)]));
+  const bool keeps = store_.hold(Type{spec.dtype, with_rows(std::ssize(files), sampler.row())}.bytes());
+  return FitArray(image_rows(std::move(files), std::move(sampler), spec.dtype, keeps));
+}
+
+// By class the last tenth would be of the last class: a split is of a shuffled list, as in image_dataset_from_directory.
+std::vector<int64_t> FitSource::order_of_images(int64_t count) const {
+  if (job_.validation_split > 0 && y_.empty()) return shuffled(count, static_cast<uint64_t>(job_.seed), ~uint64_t{0});
+  std::vector<int64_t> out(static_cast<size_t>(count));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(i);
+  return out;
+}
+
+FitArray FitSource::windows(bool targets) {
+  const SourceOptions given(x_, fmt::format("the series '{}'", escape(x_.file)),
+                            {"target", "features", "time", "id", "lags", "horizon", "stride", "scale"});
+  const InputSpec& spec = only_input(fmt::format("the series '{}'", escape(x_.file)));
+  const SeriesTable table = read_series(x_.file, {given.text("target"), given.names("features"), given.text("time"), given.text("id")});
+  const auto columns = static_cast<int64_t>(table.columns.features.size()) + 1;
+  WindowOptions options;
+  const bool flat = spec.row.size() == 1;
+  const int64_t own = spec.row.empty()                                        ? -1
+                      : flat && spec.row[0] > 0 && spec.row[0] % columns == 0 ? spec.row[0] / columns
+                      : flat                                                  ? -1
+                                                                              : spec.row[0];
+  options.lags = given.whole("lags", own);
+  if (options.lags < 1)
+    fail<InvalidArgument>("fit", "the model takes {}, which does not say how long windows of {} columns are; hint: lags = 24",
+                          to_string(spec), columns);
+  options.horizon = given.whole("horizon", 1);
+  options.stride = given.whole("stride", 1);
+  options.scale = series_scale_of(given.text("scale", "standard"));
+  options.known = 1 - job_.validation_split;
+  const SeriesWindows all = series_windows(table, options);
+  if (targets) return FitArray(all.y);
+  const Type& type = all.x->type();
+  const Shape row = flat ? Shape{options.lags * columns} : row_of(type.shape);
+  return FitArray(all.x).with_row(
+      fit_row(spec, {type.dtype, with_rows(type.shape[0], row)}, fmt::format("a window of '{}'", escape(x_.file))));
+}
+
+// Numbers of classes as the loss takes them.
+FitArray FitSource::labels(const Tensor& numbers) {
+  const DataSource& source = y_.empty() ? x_ : y_;
+  const std::string loss = job_.loss.is_null() || job_.loss.is_list() ? "" : keras::plain_name(keras::read_named(job_.loss, "loss").name);
+  const std::string own = loss.starts_with("categorical") ? "categorical" : loss.starts_with("binary") ? "binary" : "int";
+  const std::string mode = SourceOptions(source, "labels",
+                                         {"file", "columns", "classes", "label_mode", "resize", "resize_like", "size", "channels", "scale",
+                                          "mean", "std", "preprocess", "fast_decode"})
+                               .choice("label_mode", {"int", "categorical", "binary"}, own);
+  const int64_t samples = numbers.shape()[0], count = std::ssize(classes);
+  if (mode == "int") return held(numbers);
+  if (mode == "binary") {
+    if (count != 2) fail<InvalidArgument>("fit", "binary labels are of two classes; there are {}: {}", count, list_of_names(classes));
+    return held(numbers.converted(DType::f32).reshaped({samples, 1}));
+  }
+  Tensor out(DType::f32, {samples, count});
+  std::ranges::fill(out.as<float>(), 0.0f);
+  for (int64_t i = 0; i < samples; ++i) out.as<float>()[static_cast<size_t>(i * count + numbers.as<int32_t>()[static_cast<size_t>(i)])] = 1;
+  return held(out);
+}
+
+std::vector<FitArray> FitSource::targets() {
+  std::vector<FitArray> out;
+  if (!y_.empty()) return by_output(y_, "targets");
+  if (model_.output_names().size() != 1)
+    fail<InvalidArgument>("fit", "the model has {} outputs, and there is no 'y' for them", model_.output_names().size());
+  if (kind_ == SourceKind::series) {
+    out.push_back(windows(true));
+  } else if (kind_ == SourceKind::images) {
+    if (classes.empty()) classes = class_names(image_source(x_));
+    const ImageFolder folder = list_images(x_.file, classes);
+    if (folder.labels.empty()) fail<InvalidArgument>("fit", "'{}' has no folders of classes, and there is no 'y'", escape(x_.file));
+    classes = folder.classes;
+    std::vector<int32_t> numbers;
+    for (int64_t i : order_of_images(std::ssize(folder.labels))) numbers.push_back(folder.labels[static_cast<size_t>(i)]);
+    out.push_back(labels(Tensor::of<int32_t>({std::ssize(numbers)}, numbers)));
+  } else {
+    fail<InvalidArgument>("fit", "there is no 'y'; images by class and series have their own");
+  }
+  return out;
+}
+
+std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
+  const SourceOptions options(source, fmt::format("'{}'", escape(source.file)), {"columns", "classes", "label_mode"});
+  const CsvReader reader(source.file);
+  const auto& outputs = model_.output_names();
+  std::vector<FitArray> out;
+  std::vector<std::vector<size_t>> places(1);
+  if (const Json* columns = options.find("columns")) {
+    places.clear();
+    for (const Json& list : lists_by_name(*columns, outputs, "columns")) places.push_back(csv_places(reader, source.file, list));
+  } else {
+    for (size_t i = 0; i < static_cast<size_t>(reader.columns()); ++i) places[0].push_back(i);
+    if (outputs.size() != 1)
+      fail<InvalidArgument>("fit", "the model has {} outputs; hint: columns = {{ {} = [...], ... }}", outputs.size(), outputs[0]);
+  }
+  const Json* asked = options.find("classes");
+  if (asked != nullptr && !(asked->is_bool() && !asked->as_bool())) {
+    if (places.size() != 1 || places[0].size() != 1)
+      fail<InvalidArgument>("fit", "'classes' are of one column; got {}", places.size() == 1 ? places[0].size() : places.size());
+    if (classes.empty()) classes = class_names(options);
+    out.push_back(labels(read_csv_classes(source.file, places[0][0], classes)));
+    return out;
+  }
+  for (const auto& some : places) out.push_back(held(read_csv(source.file, some, DType::f32)));
+  return out;
+}
+
+std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string_view what) {
+  const auto& names = model_.output_names();
+  const std::string file = escape(source.file);
+  std::vector<FitArray> out;
+  const auto check = [&](const Shape& shape) {
+    if (shape.rank() == 0) fail<InvalidArgument>("fit", "'{}' holds a single number, and no {} by sample", file, what);
+  };
+  const auto only_one = [&] {
+    if (names.size() != 1)
+      fail<InvalidArgument>("fit", "the model has {} outputs; '{}' holds one array; hint: an .npz has an array per output", names.size(),
+                            file);
+  };
+  switch (kind_of(source)) {
+    case SourceKind::arrays:
+      if (source.arrays.size() != names.size())
+        fail<InvalidArgument>("fit", "the model has {} outputs; there are {} arrays of {}", names.size(), source.arrays.size(), what);
+      for (const Tensor& array : source.arrays) {
+        check(array.shape());
+        out.emplace_back(array.dtype() == target_dtype(array.dtype()) ? array : array.converted(target_dtype(array.dtype())));
+      }
+      return out;
+    case SourceKind::npz: {
+      const SourceOptions options(source, fmt::format("'{}'", file), {"arrays"});
+      const NpzReader npz(source.file);
+      const auto has = [&](const std::string& name) {
+        return std::find(npz.names().begin(), npz.names().end(), name) != npz.names().end();
+      };
+      std::vector<Json> chosen;
+      if (const Json* arrays = options.find("arrays")) chosen = lists_by_name(*arrays, names, "arrays");
+      for (size_t i = 0; i < names.size(); ++i) {
+        std::string name = names[i];
+        if (!chosen.empty())
+          name = chosen[i][0].as_string();
+        else if (!has(name))
+          name = names.size() == 1 && npz.names().size() == 1 ? npz.names()[0]
+                 : names.size() == 1 && has("y")              ? "y"
+                                                              : fmt::format("arr_{}", i);
+        if (!has(name))
+          fail<InvalidArgument>("fit", "no array '{}' in '{}', for the {} of an output; it has {}",
+                                escape(chosen.empty() ? names[i] : name, 60), file, what, list_of_names(npz.names()));
+        NpyReader array = npz.open(name);
+        check(array.type().shape);
+        const Type type = array.type();
+        out.push_back(npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
+      }
+      return out;
+    }
+    case SourceKind::csv: return csv_targets(source);
+    case SourceKind::npy: {
+      const SourceOptions none(source, fmt::format("'{}'", file), {});
+      only_one();
+      NpyReader array(source.file);
+      check(array.type().shape);
+      const Type type = array.type();
+      out.push_back(npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
+      return out;
+    }
+    case SourceKind::images:
+    case SourceKind::series: break;
+  }
+  fail<InvalidArgument>("fit", "'{}' cannot be the {}; hint: .npy, .npz or .csv", file, what);
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// What the data of a job are read from: arrays, columns of a .csv, a folder of images by class, windows of a series.
+#pragma once
+
+#include "tutti/data/samples.h"
+#include "tutti/run/fit_data.h"
+
+namespace tutti {
+
+enum class SourceKind { arrays, npy, npz, csv, images, series };
+SourceKind kind_of(const DataSource& source);
+
+// Reads one part of a job's data. `y` without a file of its own is of the file of `x`.
+class FitSource {
+ public:
+  FitSource(FitDataStore& store, const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y);
+
+  // Known classes, or none yet; targets() finds them.
+  std::vector<std::string> classes;
+  std::vector<FitArray> inputs();
+  std::vector<FitArray> targets();
+  // Arrays of any shape, one an output of the model. `what` they are, for messages.
+  std::vector<FitArray> by_output(const DataSource& source, std::string_view what);
+
+ private:
+  std::vector<FitArray> csv_inputs();
+  std::vector<FitArray> csv_targets(const DataSource& source);
+  std::vector<FitArray> npz_inputs();
+  FitArray npy(NpyReader array, DType dtype, const Shape& row);
+  FitArray held(Tensor array);
+  FitArray images();
+  std::vector<int64_t> order_of_images(int64_t count) const;
+  FitArray windows(bool targets);
+  FitArray labels(const Tensor& numbers);
+  const InputSpec& only_input(std::string_view what) const;
+
+  FitDataStore& store_;
+  const keras::Model& model_;
+  const FitJob& job_;
+  const DataSource& x_;
+  DataSource y_;
+  SourceKind kind_;  // of x
+  std::vector<InputSpec> specs_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#include "tutti/run/monitor.h"
+
+#include <cmath>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+namespace {
+
+// As Keras has it: losses and errors fall, the rest rises.
+bool rises_by_itself(const std::string& column) {
+  for (const char* falling :
+       {"loss", "error", "mse", "mae", "mape", "msle", "crossentropy", "divergence", "poisson", "hinge", "false_", "huber", "log"})
+    if (column.find(falling) != std::string::npos) return false;
+  return true;
+}
+
+}  // namespace
+
+keras::Named read_callback(const Json& options, std::string name, std::string_view arguments) {
+  if (!options.is_object()) fail<InvalidArgument>("fit", "{} is a table of its arguments; got {}", name, escape(options.dump(), 60));
+  keras::Named out{"callback", std::move(name), options};
+  keras::check_arguments(out, arguments);
+  return out;
+}
+
+Monitor::Monitor(const keras::Config& config, double min_delta)
+    : column_(config.text("monitor", "val_loss")), min_delta_(std::fabs(config.number("min_delta", min_delta))) {
+  const std::string mode = config.text("mode", "auto");
+  if (mode != "auto" && mode != "min" && mode != "max")
+    fail<InvalidArgument>("fit", "{}: 'mode' is auto, min or max; got '{}'", config.where(), escape(mode));
+  rises_ = mode == "auto" ? rises_by_itself(column_) : mode == "max";
+}
+
+bool Monitor::improves(double value, std::optional<double> reference) const {
+  if (!reference) return true;
+  return rises_ ? value > *reference + min_delta_ : value < *reference - min_delta_;
+}
+
+}  // namespace tutti

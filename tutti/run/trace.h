@@ -1,0 +1,63 @@
+// Where the time of a training step goes, on each replica: sums by phase, and if asked for every span, as a file that Perfetto and
+// chrome://tracing open.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tutti/base/json.h"
+
+namespace tutti {
+
+enum class Phase { input, compute, wait, exchange, update, host, count };
+std::string_view name(Phase phase);
+
+// The spans of one replica, which never overlap; by one thread.
+class Timeline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Timeline(int rank = 0, bool keeps_spans = false) : rank_(rank), keeps_spans_(keeps_spans) {}
+
+  class Span {
+   public:
+    Span(Timeline& timeline, Phase phase) : timeline_(timeline), phase_(phase) {}
+    ~Span() { timeline_.add(phase_, begin_, Clock::now()); }
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+
+   private:
+    Timeline& timeline_;
+    Phase phase_;
+    Clock::time_point begin_ = Clock::now();
+  };
+  void add(Phase phase, Clock::time_point begin, Clock::time_point end);
+
+  int rank() const { return rank_; }
+  double seconds(Phase phase) const { return seconds_[static_cast<size_t>(phase)]; }
+  void clear();  // sums and spans
+
+  // For tests of who is blamed: makes a cause out of thin air, as TUTTI_SCALE_CAUSE says.
+  void slow_down_input(size_t samples, size_t small_batches) const;
+  void slow_down_compute() const;
+  void slow_down_exchange(double bytes) const;
+
+  // Events in the format of Chrome's trace viewer; times from `origin`.
+  void append(Json& events, Clock::time_point origin) const;
+
+ private:
+  struct Kept {
+    Phase phase;
+    Clock::time_point begin, end;
+  };
+  int rank_;
+  bool keeps_spans_;
+  std::array<double, static_cast<size_t>(Phase::count)> seconds_{};
+  std::vector<Kept> spans_;
+};
+
+// Writes the spans of all replicas; appears whole or not at all.
+void write_trace(const std::string& path, const std::vector<const Timeline*>& timelines, const std::string& job);
+
+}  // namespace tutti
