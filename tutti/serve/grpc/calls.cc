@@ -1,0 +1,172 @@
+#include "tutti/serve/grpc/calls.h"
+
+#include "tutti/serve/grpc/messages.h"
+
+namespace tutti::serve {
+
+namespace {
+
+// A call in the scheduler: what writing its answer needs.
+struct GrpcPending {
+  Call call;
+  std::shared_ptr<ModelVersion> model;
+  std::vector<size_t> wanted;
+  MemoryClaim claim;
+};
+
+Request scheduled_from(GrpcShared& shared, const grpc::CallbackServerContext& context, const inference::ModelInferRequest& message,
+                       GrpcPending& pending) {
+  pending.claim = MemoryClaim(shared.budget);
+  pending.claim.grow(message.ByteSizeLong());
+  pending.model = shared.models.find(message.model_name(), version_from(message.model_version()));
+  pending.call = call_of(message, shared.options.limits);
+  pending.wanted = wanted_outputs(pending.call, *pending.model);
+  Request request = request_of(pending.call, pending.model);
+  // The call's own deadline, which is of the wall clock; the earlier of the two counts.
+  if (const auto deadline = context.deadline(); deadline < std::chrono::system_clock::now() + std::chrono::hours(24)) {
+    const auto at = Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline - std::chrono::system_clock::now());
+    if (!request.deadline || at < *request.deadline) request.deadline = at;
+  }
+  return request;
+}
+
+}  // namespace
+
+grpc::Status status_of(const Failure& failure) {
+  const auto code = [&] {
+    switch (failure.kind) {
+      case FailureKind::none: return grpc::StatusCode::OK;
+      case FailureKind::bad_request: return grpc::StatusCode::INVALID_ARGUMENT;
+      case FailureKind::not_found: return grpc::StatusCode::NOT_FOUND;
+      case FailureKind::not_ready:
+      case FailureKind::draining: return grpc::StatusCode::UNAVAILABLE;
+      case FailureKind::queue_full: return grpc::StatusCode::RESOURCE_EXHAUSTED;
+      case FailureKind::deadline: return grpc::StatusCode::DEADLINE_EXCEEDED;
+      case FailureKind::cancelled: return grpc::StatusCode::CANCELLED;
+      case FailureKind::failed: break;
+    }
+    return grpc::StatusCode::INTERNAL;
+  }();
+  return {code, failure.message};
+}
+
+Failure failure_of_exception() {
+  try {
+    throw;
+  } catch (const RequestError& e) {
+    return e.failure();
+  } catch (const OutOfMemory&) {
+    return {FailureKind::queue_full, "[serve] there is not enough memory for this request"};
+  } catch (const std::bad_alloc&) {
+    return {FailureKind::queue_full, "[serve] there is not enough memory for this request"};
+  } catch (...) {
+    return {FailureKind::failed, "[serve] an internal error"};
+  }
+}
+
+grpc::Status status_of_exception() { return status_of(failure_of_exception()); }
+
+grpc::ServerUnaryReactor* UnaryInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context,
+                                            const inference::ModelInferRequest& message, inference::ModelInferResponse& response) {
+  auto self = std::make_shared<UnaryInfer>(shared);
+  self->self_ = self;  // until OnDone(), which comes after this has returned and after Finish()
+  UnaryInfer* const reactor = self.get();
+  try {
+    auto pending = std::make_shared<GrpcPending>();
+    Request request = scheduled_from(shared, context, message, *pending);
+    request.client = std::hash<std::string>()(context.peer()) | uint64_t{1} << 63;  // a connection is a client; new_client() counts from 1
+    request.done = [reactor, pending, &response](Answer&& answer) {
+      grpc::Status status = status_of(answer.failure);
+      if (status.ok()) fill_answer(pending->call, *pending->model, pending->wanted, answer.outputs, response);
+      reactor->Finish(status);
+    };
+    self->ticket_ = shared.scheduler.submit(std::move(request));
+  } catch (...) {
+    reactor->Finish(status_of_exception());
+  }
+  return reactor;
+}
+
+StreamInfer* StreamInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::Status& refused) {
+  auto self = std::make_shared<StreamInfer>(shared, context);
+  self->self_ = self;
+  if (refused.ok())
+    self->StartRead(&self->request_);
+  else
+    self->Finish(refused);
+  return self.get();
+}
+
+void StreamInfer::OnReadDone(bool ok) {
+  if (ok) {
+    {
+      std::scoped_lock lock(mutex_);
+      ++under_way_;
+    }
+    submit();
+  }
+  std::unique_lock lock(mutex_);
+  reading_ = false;
+  read_all_ = read_all_ || !ok;
+  go_on(std::move(lock));
+}
+
+void StreamInfer::submit() {
+  auto response = std::make_shared<inference::ModelStreamInferResponse>();
+  const auto send = [this, response, id = request_.id()](const Failure& failure) {
+    if (failure) {
+      response->set_error_message(failure.message);
+      response->mutable_infer_response()->set_id(id);  // whose error it is
+    }
+    answered(std::make_unique<inference::ModelStreamInferResponse>(std::move(*response)));
+  };
+  try {
+    auto pending = std::make_shared<GrpcPending>();
+    Request request = scheduled_from(shared_, context_, request_, *pending);
+    request.client = client_;
+    request.done = [send, response, pending](Answer&& answer) {
+      if (!answer.failure)
+        fill_answer(pending->call, *pending->model, pending->wanted, answer.outputs, *response->mutable_infer_response());
+      send(answer.failure);
+    };
+    shared_.scheduler.submit(std::move(request));
+  } catch (...) {
+    send(failure_of_exception());
+  }
+}
+
+void StreamInfer::answered(std::unique_ptr<inference::ModelStreamInferResponse> response) {
+  std::unique_lock lock(mutex_);
+  --under_way_;
+  answers_.push_back(std::move(response));
+  go_on(std::move(lock));
+}
+
+void StreamInfer::OnWriteDone(bool ok) {
+  std::unique_lock lock(mutex_);
+  writing_ = false;
+  answers_.pop_front();
+  broken_ = broken_ || !ok;
+  go_on(std::move(lock));
+}
+
+// Starts what can be started next. With the lock, which is not held while gRPC is called; each is started by one thread only, since the
+// flags say so before.
+void StreamInfer::go_on(std::unique_lock<std::mutex> lock) {
+  if (broken_ && !writing_) answers_.clear();
+  const inference::ModelStreamInferResponse* write = nullptr;
+  if (!writing_ && !answers_.empty()) {
+    writing_ = true;
+    write = answers_.front().get();
+  }
+  const bool read = !reading_ && !read_all_ && !broken_ && under_way_ + static_cast<int>(answers_.size()) < shared_.options.stream_requests;
+  if (read) reading_ = true;
+  const bool finish = !finished_ && (read_all_ || broken_) && !reading_ && !writing_ && under_way_ == 0 && answers_.empty();
+  if (finish) finished_ = true;
+  lock.unlock();
+  if (write) StartWrite(write);
+  if (read) StartRead(&request_);
+  if (finish) Finish(grpc::Status::OK);
+}
+
+}  // namespace tutti::serve

@@ -1,0 +1,208 @@
+#include "tutti/serve/http/api.h"
+
+#include <charconv>
+
+#include "tutti/serve/http/compression.h"
+#include "tutti/serve/protocol/tf_json.h"
+#include "tutti/serve/protocol/v2_json.h"
+
+namespace tutti::serve {
+
+namespace {
+
+HttpAnswer json_answer(const Json& json) { return {.body = json.dump()}; }
+
+size_t json_bytes_of(const HttpRequest& request) {
+  const std::string_view text = request.inference_header_length;
+  if (text.empty()) return request.body.size();
+  size_t bytes = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size())
+    refuse(FailureKind::bad_request, "Inference-Header-Content-Length is a number of bytes; got '{}'", escape(text, 40));
+  return bytes;
+}
+
+std::vector<VersionInfo> known_versions(const Models& models, const Route& route) {
+  const int64_t version = version_from(route.version);
+  std::vector<VersionInfo> out;
+  for (VersionInfo& info : models.index(route.model))
+    if (version < 0 || info.version == version) out.push_back(std::move(info));
+  if (out.empty()) models.find(route.model, version);  // says what there is
+  return out;
+}
+
+HttpAnswer server_metadata(std::string_view version) {
+  Json extensions = Json::list();
+  for (const char* name : v2_extensions) extensions.push(name);
+  return json_answer(JsonMembers{{"name", "tutti"}, {"version", version}, {"extensions", std::move(extensions)}});
+}
+
+// {"ready": true} leaves out what is not.
+HttpAnswer repository_index(const Models& models, const HttpRequest& request, const CallLimits& limits) {
+  bool ready_only = false;
+  if (!request.body.empty()) {
+    const Json json = Json::parse(request.body, {.bytes = request.body.size(), .depth = limits.json_depth, .values = 1000});
+    const Json* ready = json.is_object() ? json.find("ready") : nullptr;
+    ready_only = ready && ready->is_bool() && ready->as_bool();
+  }
+  Json out = Json::list();
+  for (const VersionInfo& info : models.index())
+    if (!ready_only || info.state == ModelState::ready)
+      out.push(JsonMembers{
+          {"name", info.name}, {"version", std::to_string(info.version)}, {"state", v2_state(info.state)}, {"reason", info.reason}});
+  return json_answer(out);
+}
+
+}  // namespace
+
+HttpApi::HttpApi(Models& models, Scheduler& scheduler, Options options)
+    : models_(models), scheduler_(scheduler), options_(std::move(options)) {}
+
+Ticket HttpApi::handle(HttpRequest request, uint64_t client, Reply reply) {
+  try {
+    const Route route = route_of(request.target);
+    check_access(request, route);
+    if (route.endpoint == Endpoint::none) {
+      reply([] { return error_answer(404, "[serve] there is no such path; see /v2, /v1/models/NAME, /metrics"); });
+      return {};
+    }
+    const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+    if (method.empty() || route.methods.find(method) == std::string_view::npos) {
+      reply([allowed = route.methods] {
+        HttpAnswer out = error_answer(405, fmt::format("[serve] this path answers {}", allowed));
+        out.headers = fmt::format("Allow: {}\r\n", allowed == "GET" ? "GET, HEAD" : allowed);
+        return out;
+      });
+      return {};
+    }
+    if (!request.content_encoding.empty() && request.content_encoding != "identity") {
+      request.body = decompressed(request.body, request.content_encoding, options_.body_bytes);
+      request.claim.grow(request.body.size());
+    }
+    switch (route.endpoint) {
+      case Endpoint::infer: return infer(request, route, client, reply);
+      case Endpoint::tf_predict: return predict(request, route, client, reply);
+      case Endpoint::load:
+      case Endpoint::unload: change(route, reply); return {};
+      default: break;
+    }
+    reply([made = std::make_shared<HttpAnswer>(answer(request, route))] { return std::move(*made); });
+  } catch (...) {
+    reply([made = std::make_shared<HttpAnswer>(error_answer_of_exception())] { return std::move(*made); });
+  }
+  return {};
+}
+
+HttpAnswer HttpApi::answer(const HttpRequest& request, const Route& route) const {
+  switch (route.endpoint) {
+    case Endpoint::page:
+      return {.content_type = "text/html; charset=utf-8",
+              .headers =
+                  "Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
+                  "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n",
+              .body = std::string(page_html())};
+    case Endpoint::metrics:
+      return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text(models_, scheduler_, counters_)};
+    case Endpoint::server: return server_metadata(options_.version);
+    case Endpoint::live: return json_answer(JsonMembers{{"live", true}});
+    case Endpoint::ready: {
+      std::string why;
+      if (scheduler_.load().draining) return error_answer(503, "[serve] the server ends");
+      if (!models_.ready(&why)) return error_answer(503, why);
+      return json_answer(JsonMembers{{"ready", true}});
+    }
+    case Endpoint::model_ready: {
+      auto model = models_.find(route.model, version_from(route.version));
+      return json_answer(JsonMembers{{"name", model->name()}, {"ready", true}});
+    }
+    case Endpoint::metadata: {
+      auto model = models_.find(route.model, version_from(route.version));
+      std::vector<int64_t> versions;
+      for (const VersionInfo& info : models_.index(route.model))
+        if (info.state == ModelState::ready) versions.push_back(info.version);
+      return json_answer(v2_metadata(*model, versions));
+    }
+    case Endpoint::config: return json_answer(v2_config(*models_.find(route.model, version_from(route.version))));
+    case Endpoint::statistics: return json_answer(v2_statistics(route.model.empty() ? models_.index() : known_versions(models_, route)));
+    case Endpoint::index: return repository_index(models_, request, options_.limits);
+    case Endpoint::shared_memory:
+      if (request.method == "GET") return json_answer(Json::list());
+      return error_answer(400,
+                          "[serve] the shared memory extensions are off; send tensors in the body, or use the local socket (--socket)");
+    case Endpoint::tf_status: return json_answer(tf_status(known_versions(models_, route)));
+    case Endpoint::tf_metadata: return json_answer(tf_metadata(*models_.find(route.model, version_from(route.version))));
+    case Endpoint::tf_other: return error_answer(400, "[serve] of TF Serving's methods only :predict is offered");
+    default: break;
+  }
+  fail<InternalError>("serve", "a path without an answer");
+}
+
+Ticket HttpApi::infer(HttpRequest& request, const Route& route, uint64_t client, const Reply& reply) {
+  struct UnderWay {
+    Call call;
+    std::shared_ptr<ModelVersion> model;
+    std::vector<size_t> wanted;
+    MemoryClaim claim;
+    Answer answer;
+  };
+  auto pending = std::make_shared<UnderWay>();
+  pending->model = models_.find(route.model, version_from(route.version));
+  pending->call = parse_v2(request.body, json_bytes_of(request), options_.limits);
+  request.body = {};
+  pending->claim = std::move(request.claim);
+  pending->wanted = wanted_outputs(pending->call, *pending->model);
+  Request scheduled = request_of(pending->call, pending->model);
+  scheduled.client = client;
+  scheduled.done = [pending, reply](Answer&& answer) {
+    pending->answer = std::move(answer);
+    reply([pending] {
+      if (pending->answer.failure) return error_answer(pending->answer.failure);
+      V2Answer written = write_v2(pending->call, *pending->model, pending->wanted, pending->answer.outputs);
+      HttpAnswer out;
+      if (!written.binary.empty()) {
+        out.headers = fmt::format("Inference-Header-Content-Length: {}\r\n", written.json.size());
+        out.content_type = "application/octet-stream";
+      }
+      out.body = std::move(written.json);
+      out.tail = std::move(written.binary);
+      return out;
+    });
+  };
+  return scheduler_.submit(std::move(scheduled));
+}
+
+Ticket HttpApi::predict(HttpRequest& request, const Route& route, uint64_t client, const Reply& reply) {
+  struct UnderWay {
+    TfCall call;
+    std::shared_ptr<ModelVersion> model;
+    MemoryClaim claim;
+    Answer answer;
+  };
+  auto pending = std::make_shared<UnderWay>();
+  pending->model = models_.find(route.model, version_from(route.version));
+  pending->call = parse_tf(request.body, pending->model->inputs(), options_.limits);
+  request.body = {};
+  pending->claim = std::move(request.claim);
+  Request scheduled = request_of(pending->call.call, pending->model);
+  scheduled.client = client;
+  scheduled.done = [pending, reply](Answer&& answer) {
+    pending->answer = std::move(answer);
+    reply([pending] {
+      if (pending->answer.failure) return error_answer(pending->answer.failure);
+      return HttpAnswer{.body = write_tf(pending->call, *pending->model, pending->answer.outputs)};
+    });
+  };
+  return scheduler_.submit(std::move(scheduled));
+}
+
+void HttpApi::change(const Route& route, const Reply& reply) {
+  const auto done = [reply](const Failure& failure) {
+    reply([failure] { return failure ? error_answer(failure) : HttpAnswer{.body = "{}"}; });
+  };
+  if (route.endpoint == Endpoint::load)
+    models_.load(route.model, done);
+  else
+    models_.unload(route.model, done);
+}
+
+}  // namespace tutti::serve

@@ -1,0 +1,146 @@
+#include "tutti/serve/programs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tutti/data/rows.h"
+#include "tutti/graph/sample_axes.h"
+#include "tutti/run/batch_predictor.h"
+#include "tutti/run/explain.h"
+
+namespace tutti::serve {
+
+namespace {
+
+constexpr size_t most_kept = 32;       // programs
+constexpr double forgetting = 0.999;   // what a size that was slow once gets better by each time it is passed over, to be tried again
+constexpr double newest_weight = 0.2;  // of a time among those before
+
+// Whether an address is made of a value anywhere: then it must not change between being checked and being used.
+bool finds_by_value(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    switch (node.op) {
+      case Op::dynamic_slice:
+      case Op::dynamic_update_slice:
+      case Op::gather:
+      case Op::scatter:
+      case Op::select_and_scatter:
+      case Op::sort: return true;
+      default: return node.body != nullptr && finds_by_value(*node.body);
+    }
+  });
+}
+
+}  // namespace
+
+Programs::Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
+  const Graph graph = model_->lower({2, shapes_with(*model_, 2, model_->probe_extent()), nullptr});
+  batched_ = !model_->inputs().empty() && graph.updates().empty() && samples_are_independent(graph, 2);
+  const auto& inputs = model_->inputs();
+  may_borrow_ =
+      std::all_of(inputs.begin(), inputs.end(), [](const auto& input) { return is_float(input.dtype); }) && !finds_by_value(graph);
+  for (int64_t size = 1; size < options_.batch; size = size_class(size + 1)) sizes_.push_back(size);
+  sizes_.push_back(options_.batch);
+}
+
+Programs::Entry* Programs::find(const Rows& rows, int64_t size) {
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->size != size || entry->rows != rows) continue;
+    entries_.splice(entries_.begin(), entries_, entry);
+    return &entries_.front();
+  }
+  return nullptr;
+}
+
+Programs::Choice Programs::choose(const Rows& rows, int64_t ready) {
+  std::scoped_lock lock(mutex_);
+  Choice choice;
+  if (!batched_) {
+    choice.samples = choice.size = ready;
+    if (Entry* exact = find(rows, ready)) {
+      choice.program = exact->program;
+      choice.failure = exact->failure;
+    } else {
+      choice.wanted = ready;
+    }
+    return choice;
+  }
+  // Which would be computed if all were as fast a sample as large batches should be.
+  const int64_t best_size = *std::lower_bound(sizes_.begin(), sizes_.end(), std::min(ready, largest()));
+  double best = 0;
+  Failure failure;
+  for (int64_t size : sizes_) {
+    if (size > best_size && choice.program != nullptr) break;
+    Entry* entry = find(rows, size);
+    if (entry == nullptr) {
+      if (size == best_size) choice.wanted = size;
+      continue;
+    }
+    if (entry->program == nullptr) {
+      failure = entry->failure;
+      continue;
+    }
+    const int64_t samples = std::min(size, ready);
+    const double each = entry->seconds / static_cast<double>(samples);
+    if (choice.program == nullptr || each <= best) {
+      best = each;
+      choice.program = entry->program;
+      choice.samples = samples;
+      choice.size = size;
+    } else {
+      entry->seconds *= forgetting;
+    }
+  }
+  if (choice.program == nullptr) {
+    if (choice.wanted == 0) choice.failure = failure;
+    choice.samples = std::min(best_size, ready);
+    choice.size = best_size;
+  }
+  return choice;
+}
+
+void Programs::add_time(const Rows& rows, int64_t size, double seconds) {
+  std::scoped_lock lock(mutex_);
+  Entry* entry = find(rows, size);
+  if (entry == nullptr || std::exchange(entry->cold, false)) return;
+  entry->seconds = entry->seconds == 0 ? seconds : (1 - newest_weight) * entry->seconds + newest_weight * seconds;
+}
+
+Failure Programs::compile(const Rows& rows, int64_t size) {
+  std::scoped_lock one(compiling_);
+  CompileOptions own = options_;
+  {
+    std::scoped_lock lock(mutex_);
+    if (Entry* known = find(rows, size)) {
+      if (known->program != nullptr) return {};
+      entries_.pop_front();
+    }
+    own.cache = options_.cache;
+  }
+  own.batch = size;
+  own.input_shapes.clear();
+  for (const Shape& row : rows) own.input_shapes.push_back(with_rows(size, row));
+  Entry made{rows, size, nullptr, 0, true, {}};
+  try {
+    made.program = std::make_shared<Predictor>(*model_, own);
+  } catch (const InvalidArgument& e) {
+    made.failure = {FailureKind::bad_request, e.what()};  // of shapes that a model with open extents does not take
+  } catch (const std::exception& e) {
+    made.failure = {FailureKind::failed, e.what()};
+  }
+  Failure failure = made.failure;
+  std::scoped_lock lock(mutex_);
+  if (made.program != nullptr) options_.cache = made.program->cache();
+  ++compilations_;
+  entries_.push_front(std::move(made));
+  if (entries_.size() > most_kept) entries_.pop_back();
+  return failure;
+}
+
+int64_t Programs::compilations() const {
+  std::scoped_lock lock(mutex_);
+  return compilations_;
+}
+
+}  // namespace tutti::serve

@@ -1,0 +1,65 @@
+// The compiled programs of one model, one a batch size and shape of rows. Sizes are few (1, 2, 3, 4, 6, 8, 12, ... the largest) and a
+// batch of another size is filled with zeros; models that mix samples get exact sizes. Programs are compiled by whoever asks: the loader at
+// first, later a background thread, while the owner of the device goes on with those that are there.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "tutti/run/predictor.h"
+#include "tutti/serve/failure.h"
+
+namespace tutti::serve {
+
+using Rows = std::vector<Shape>;  // of one sample, an input each
+
+class Programs {
+ public:
+  Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options);
+
+  bool is_batched() const { return batched_; }
+  int64_t largest() const { return options_.batch; }
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+
+  struct Choice {
+    std::shared_ptr<Predictor> program;  // null: there is none that would do, `wanted` is to be compiled first, or there was a failure
+    int64_t samples = 0;                 // to compute of those offered; the rest is for the next batch
+    int64_t size = 0;                    // of the program: more than samples where it is filled up
+    int64_t wanted = 0;                  // a size that is not compiled and may be better; 0: none
+    Failure failure;                     // why no program would do
+  };
+  // For so many samples that are ready, by the times measured so far. From any thread.
+  Choice choose(const Rows& rows, int64_t ready);
+  void add_time(const Rows& rows, int64_t size, double seconds);  // of a batch of that size
+
+  // Compiles and keeps; what goes wrong is kept too. Others may choose() meanwhile.
+  Failure compile(const Rows& rows, int64_t size);
+  // Whether values of others, who may change them meanwhile, can be computed with: nothing is found by its value.
+  bool may_borrow() const { return may_borrow_; }
+  int64_t compilations() const;
+
+ private:
+  struct Entry {
+    Rows rows;
+    int64_t size;
+    std::shared_ptr<Predictor> program;
+    double seconds = 0;  // of a run; 0: not measured
+    bool cold = true;    // the first run tells nothing
+    Failure failure;     // instead of a program
+  };
+  Entry* find(const Rows& rows, int64_t size);
+  std::shared_ptr<const keras::AnyModel> model_;
+  CompileOptions options_;
+  bool batched_ = false, may_borrow_ = false;
+  std::vector<int64_t> sizes_;
+  std::mutex compiling_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // most recently used first
+  int64_t compilations_ = 0;
+};
+
+}  // namespace tutti::serve
