@@ -74,12 +74,12 @@ def own_rules(name):
 def alone(headers):
     """Sources are built with precompiled headers, which hide a missing #include. A header without #pragma once is included several times, not alone."""
     headers = [name for name in headers if "#pragma once" in pathlib.Path(name).read_text()]
-    commands = json.loads(pathlib.Path("build-dev/compile_commands.json").read_text())
-    words = shlex.split(next(c["command"] for c in commands if "/tutti/base/" in c["file"]))
-    words = words[: words.index("-o")]
+    commands = {c["file"]: c["command"] for c in json.loads(pathlib.Path("build-dev/compile_commands.json").read_text())}
+    any_of_ours = next(command for file, command in commands.items() if "/tutti/base/" in file)
 
     def check(name):
-        return subprocess.run([*words, "-fsyntax-only", "-x", "c++", "-"], input=f'#include "{name}"\n', capture_output=True, text=True)
+        words = shlex.split(commands.get(str(ROOT / name.replace(".h", ".cc")), any_of_ours))  # its source may see more
+        return subprocess.run([*words[: words.index("-o")], "-fsyntax-only", "-x", "c++", "-"], input=f'#include "{name}"\n', capture_output=True, text=True)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(check, headers))

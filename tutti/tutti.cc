@@ -36,16 +36,33 @@ void CompiledModel::operator()(std::span<const float> input, std::span<float> ou
   predictor_.run(in, out);
 }
 
+namespace {
+
+void check_host_memory(std::span<const std::byte> bytes, const Type& type) {
+  if (bytes.size() != static_cast<size_t>(type.bytes()))
+    fail<Unsupported>("compile", "the device has memory of its own, there is nothing to point at; hint: predict(input, output)");
+}
+
+}  // namespace
+
 std::span<float> CompiledModel::input() {
   check_single_floats();
   auto bytes = predictor_.input(0);
+  check_host_memory(bytes, input_types()[0]);
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 std::span<const float> CompiledModel::output() {
   check_single_floats();
   auto bytes = predictor_.output(0);
+  check_host_memory(bytes, output_types()[0]);
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options) {
+  const std::atomic<bool> never = false;
+  return fit(
+      jobs, options, [](const FitResult&) {}, never);
 }
 
 }  // namespace tutti

@@ -6,6 +6,14 @@
 //
 //   auto all = tutti::ensemble({a, b, c}, tutti::Reduce::mean);  // a model like any other
 //
+//   tutti::FitJob job;                                   // see run/fit_job.h
+//   job.architecture = tutti::Sequential({2}).dense(16, "relu").dense(1).config();
+//   auto report = tutti::fit({job, ...});                // trained at once
+//
+//   auto owner = tutti::connect("/tmp/tutti.sock");      // of a `tutti serve`: many processes, one device
+//   auto remote = owner.model("my_model");
+//   remote(input, output);
+//
 // Errors are exceptions derived from tutti::Error, each one line that says where, which rule, and the values. The library never prints.
 #pragma once
 
@@ -16,9 +24,12 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/tensor.h"
+#include "tutti/keras/fit/build.h"
 #include "tutti/run/batch_predictor.h"
 #include "tutti/run/ensemble.h"
 #include "tutti/run/explain.h"
+#include "tutti/run/fit.h"
+#include "tutti/serve/client.h"
 
 namespace tutti {
 
@@ -77,6 +88,11 @@ class CompiledModel {
 };
 
 CompiledModel compile(const Model& model, const CompileOptions& options = {});
+
+// Trains the models of all jobs at once (docs/fit.md). Without a folder in the options nothing is written; results then hold the trained
+// models: Model(result.model). A job that fails has an error in its result, and stops alone.
+using keras::Sequential;
+FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options = {});
 
 // What it compiles to, and how long each part takes: docs/explain.md.
 inline Explanation explain(const Model& model, const CompileOptions& options = {}) { return explain(*model.shared(), options); }

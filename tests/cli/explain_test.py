@@ -116,7 +116,7 @@ class Refusals(program.ProgramTest):
         self.refuse(2, "MODEL is required", "explain")
         self.refuse(2, "--batch", "explain", dense, "--batch", "0")
         self.refuse(2, "--threads", "explain", dense, "--threads", "0")
-        self.refuse(2, "unknown device 'gpu' (did you mean 'cpu'?)", "explain", dense, "--device", "gpu")
+        self.refuse(2, "unknown device 'gpu' (did you mean 'cpu' or 'tpu'?); known: cpu, reference, null, cuda, rocm, tpu, xla:cpu, auto, and paths of PJRT plugins", "explain", dense, "--device", "gpu")
         self.refuse(2, "--extent is for models that leave extents open", "explain", dense, "--extent", "4")
 
     def test_what_cannot_be_explained_is_exit_code_1(self):

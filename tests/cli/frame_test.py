@@ -99,21 +99,31 @@ class Terminal(program.ProgramTest):
         self.assertIn("\x1b[", shown)
 
     def test_progress_is_shown_on_a_terminal_and_cleared(self):
-        rows = 800_000 if self.sanitized else 8_000_000  # enough for a second or two
-        np.save(self.folder / "x.npy", np.zeros((rows, 4), "float32"))
-        _, shown = self.run_on_terminal("predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "4")
+        rows, took = 100_000, 0
+        while took < 1.5:  # long enough for a summary, on every machine and in every ring
+            rows *= 2
+            np.save(self.folder / "x.npy", np.zeros((rows, 4), "float32"))
+            begin = time.monotonic()
+            _, shown = self.run_on_terminal("predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "1", "--device", "reference")
+            took = time.monotonic() - begin
         self.assertRegex(shown, rf"predict \[#*\.*\] +\d+%  \d+/{rows}  .*/s  \d+ s left")
-        self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown[-80:]))
+        self.assertRegex(shown, r"\d+%[^\r]* (device|source|writer|preprocessing) bound")
+        summary = shown[shown.rindex("\r\x1b[K") :]
+        self.assertIn(f"{rows:,} samples in ", summary)
+        self.assertRegex(summary, r"STAGE +THREADS[^$]*workers[^$]* bound: ")
         _, shown = self.run_on_terminal("--quiet", "predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "4")
         self.assertEqual(shown, "")
 
 
 class Signals(program.ProgramTest):
     def end_with(self, number):
-        np.save(self.folder / "x.npy", np.zeros((20_000_000, 4), "uint8"))
-        child = subprocess.Popen([self.program, "predict", str(DENSE), "x.npy", "-o", "y.npz", "--batch", "1"], cwd=self.folder, stderr=subprocess.PIPE)
+        x = np.random.default_rng(0).integers(0, 9, (5_000_000, 4)).astype("uint8")
+        np.save(self.folder / "x.npy", x)
+        words = [self.program, "predict", str(DENSE), "x.npy", "-o", "y.npz", "--batch", "1"]
+        child = subprocess.Popen(words, cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        rows = self.folder / "y.npz.resume.rows"
         deadline = time.monotonic() + 120
-        while not any(p.name.endswith(".part") and p.stat().st_size > 0 for p in self.folder.iterdir()):
+        while not (rows.exists() and rows.stat().st_size > 0):
             self.assertLess(time.monotonic(), deadline, "no output was begun")
             self.assertIsNone(child.poll(), "the program ended by itself")
             time.sleep(0.02)
@@ -122,13 +132,20 @@ class Signals(program.ProgramTest):
         _, err = child.communicate(timeout=60)
         self.assertLess(time.monotonic() - begin, 5)
         self.assertEqual(child.returncode, 128 + number)
-        self.assertEqual(err, b"")
-        self.assertEqual([p.name for p in self.folder.iterdir()], ["x.npy"])
+        self.assertRegex(err, r"^tutti: error: \[interrupted\] after \d+ samples; hint: --resume goes on\n$")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["x.npy", "y.npz.resume", "y.npz.resume.rows"])
+        return x
 
-    def test_ctrl_c_leaves_nothing_half_written(self):
-        self.end_with(signal.SIGINT)
+    def test_ctrl_c_keeps_what_is_finished_and_nothing_half_written(self):
+        x = self.end_with(signal.SIGINT)
+        run = self.succeed("predict", DENSE, "x.npy", "-o", "y.npz", "--resume", "--json").json
+        self.assertGreater(run["resumed"], 0)
+        self.succeed("predict", DENSE, "x.npy", "-o", "whole.npz")
+        (resumed,), (whole,) = (list(np.load(self.folder / name).values()) for name in ("y.npz", "whole.npz"))
+        self.assertEqual(len(resumed), len(x))
+        np.testing.assert_array_equal(resumed, whole)
 
-    def test_sigterm_leaves_nothing_half_written(self):
+    def test_sigterm_keeps_what_is_finished_and_nothing_half_written(self):
         self.end_with(signal.SIGTERM)
 
     def test_an_existing_output_survives_an_interrupted_run(self):

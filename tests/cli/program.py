@@ -36,7 +36,7 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, *arguments, stdout=subprocess.PIPE, memory_mib=None, environment=None):
         """Runs to the end. Whatever happens: exit codes 0, 1, 2, and an error is exactly one line of printable text on stderr.
 
-        `environment` adds to this process's own; `memory_mib` limits the address space, but not of sanitized programs, which need terabytes of it."""
+        `environment` adds to this process's own, where nothing is kept on disk; `memory_mib` limits the address space, but not of sanitized programs, which need terabytes of it."""
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
@@ -46,7 +46,7 @@ class ProgramTest(unittest.TestCase):
             stdout=stdout,
             stderr=subprocess.PIPE,
             cwd=self.folder,
-            env=os.environ | (environment or {}),
+            env=os.environ | {"TUTTI_CACHE": "off"} | (environment or {}),
             preexec_fn=limit if memory_mib and not self.sanitized else None,
         )
         out, err = child.communicate(timeout=300)

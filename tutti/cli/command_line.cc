@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <new>
 
 #include "tutti/cli/console.h"
@@ -30,12 +31,31 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+std::vector<std::string> parts_of(const std::string& list, std::string_view option) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; !list.empty() && begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    out.push_back(list.substr(begin, end - begin));
+    if (out.back().empty()) throw UsageError("usage", fmt::format("{} is a list with commas between; got '{}'", option, list));
+    begin = end + 1;
+  }
+  return out;
+}
+
 void Options::argument(std::string& target, const std::string& name, const std::string& help) {
   app_.add_option(name, target, help)->required()->type_name("");
 }
 
+void Options::optional_argument(std::string& target, const std::string& name, const std::string& help) {
+  app_.add_option(name, target, help)->type_name("");
+}
+
 void Options::arguments(std::vector<std::string>& target, const std::string& name, const std::string& help) {
   app_.add_option(name, target, help)->required()->type_name("");
+}
+
+void Options::optional_arguments(std::vector<std::string>& target, const std::string& name, const std::string& help) {
+  app_.add_option(name, target, help)->type_name("");
 }
 
 void Options::options(std::vector<std::string>& target, const std::string& names, const std::string& value, const std::string& help) {
@@ -72,6 +92,9 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
   app.get_formatter()->label("Subcommands", "Verbs");
   app.add_flag("--json", console.json, "Print machine-readable results on stdout");
   app.add_flag("-q,--quiet", console.quiet, "No progress, no warnings");
+  app.add_option("--cache", "Where programs that XLA compiled are kept, or off; default TUTTI_CACHE, or the user's cache folder")
+      ->type_name("FOLDER")
+      ->each([](const std::string& folder) { setenv("TUTTI_CACHE", folder.c_str(), 1); });
   app.add_flag("-v,--verbose", console.verbose, "Say on stderr what is done and how long it takes");
 
   Action action;
@@ -104,6 +127,9 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
   } catch (const UsageError& e) {
     console.error(e.what());
     return 2;
+  } catch (const Interrupted& e) {
+    console.error(e.what());
+    return e.code;
   } catch (const Error& e) {
     console.error(e.what());
     return 1;

@@ -57,18 +57,27 @@ void Console::warning(std::string_view text) {
   if (!quiet) say("warning", "33;1", text);
 }
 
+void Console::tell(std::string_view text) {
+  if (!quiet) say("", "", text);
+}
+
 void Console::note(std::string_view text) {
   if (verbose) say("", "", text);
+}
+
+void Console::summary(std::string_view text) {
+  if (verbose || (!quiet && ::isatty(STDERR_FILENO) == 1)) say("", "", text);
 }
 
 Progress::Progress(const Console& console, std::string what, std::optional<int64_t> total)
     : what_(std::move(what)), total_(total), shown_(!console.quiet && ::isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() {
+void Progress::clear() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
+  drawn_ = false;
 }
 
-void Progress::update(int64_t done) {
+void Progress::update(int64_t done, std::string_view note) {
   auto now = Clock::now();
   if (!shown_ || now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
@@ -85,6 +94,7 @@ void Progress::update(int64_t done) {
   } else {
     line = fmt::format("{} {}  {}/s", what_, done, human_count(rate));
   }
+  if (!note.empty()) line += fmt::format("  {}", note);
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
 }
 

@@ -20,15 +20,18 @@ class Console {
   void flush();                         // the same
   void error(std::string_view text);    // tutti: error: ...
   void warning(std::string_view text);  // tutti: warning: ..., unless quiet
+  void tell(std::string_view text);     // tutti: ..., unless quiet
   void note(std::string_view text);     // tutti: ..., if verbose
+  void summary(std::string_view text);  // the same, on a terminal too unless quiet
 };
 
 // A bar on stderr while something long goes on; nothing where stderr is no terminal.
 class Progress {
  public:
   Progress(const Console& console, std::string what, std::optional<int64_t> total);
-  ~Progress();  // clears the line
-  void update(int64_t done);
+  ~Progress() { clear(); }
+  void clear();                                           // the line, for one that is to stay
+  void update(int64_t done, std::string_view note = {});  // the note stands at the end of the bar
 
  private:
   using Clock = std::chrono::steady_clock;

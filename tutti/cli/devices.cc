@@ -49,6 +49,9 @@ void print_devices(Console& console, bool measure) {
 Action devices(Options& options) {
   auto measure = std::make_shared<bool>(false);
   options.flag(*measure, "--measure", "Measure the processor as well: FLOP/s, and bytes/s of its caches and memory");
+  options.footer(
+      "Plugins of accelerators are looked for in TUTTI_PJRT_PLUGIN_PATH (plugins, folders, Python environments, with : between), in the "
+      "active Python environment, and where the build put them.");
   return [measure](Console& console) { print_devices(console, *measure); };
 }
 

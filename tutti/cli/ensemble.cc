@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "tutti/base/json.h"
 #include "tutti/cli/console.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/data/format.h"
+#include "tutti/data/csv.h"
 #include "tutti/keras/write.h"
 #include "tutti/run/explain.h"
 #include "tutti/run/manifest.h"
@@ -27,14 +25,10 @@ EnsembleOptions options_of(const EnsembleSettings& settings) {
   EnsembleOptions out;
   if (!settings.reduce.empty()) out.reductions = parse_reductions(fmt::format("{}", fmt::join(settings.reduce, ",")));
   out.ignore_nan = settings.ignore_nan;
-  for (size_t begin = 0; begin < settings.weights.size();) {
-    const size_t end = std::min(settings.weights.find(',', begin), settings.weights.size());
-    double weight = 0;
-    const char *first = settings.weights.data() + begin, *last = settings.weights.data() + end;
-    if (auto [stop, error] = std::from_chars(first, last, weight); error != std::errc() || stop != last)
-      fail<InvalidArgument>("ensemble", "weights are numbers with commas between; got '{}'", settings.weights);
-    out.weights.push_back(weight);
-    begin = end + 1;
+  for (const auto& part : parts_of(settings.weights, "--weights")) {
+    const auto weight = parse_double(part);
+    if (!weight) fail<InvalidArgument>("ensemble", "weights are numbers with commas between; got '{}'", settings.weights);
+    out.weights.push_back(*weight);
   }
   return out;
 }

@@ -10,13 +10,14 @@
 #include "tutti/cli/results.h"
 #include "tutti/cli/speeds.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/run/fit.h"
 
 namespace tutti::cli {
 
 namespace {
 
 struct ExplainSettings {
-  std::string model, device{default_device}, plan = "auto";
+  std::string model, device{default_device}, plan = "auto", fit_plan = "auto", target, precision = "float32";
   int64_t batch = 1, threads = 0, extent = 0;
 };
 
@@ -78,7 +79,9 @@ Json to_json(const ExplainSettings& settings, const Explanation& found) {
   out.set("kernels", found.stats.kernels);
   out.set("flops", found.flops);
   out.set("bytes", found.bytes);
-  out.set("peak_memory_bytes", found.memory.arena);
+  out.set("fusions", found.fusions);
+  out.set("library_calls", found.library_calls);
+  out.set("peak_memory_bytes", found.memory.device > 0 ? found.memory.device : found.memory.arena);
   out.set("memory", JsonMembers{{"weight_bytes", found.memory.weights},
                                 {"constant_bytes", found.memory.constants},
                                 {"arena_bytes", found.memory.arena},
@@ -89,6 +92,7 @@ Json to_json(const ExplainSettings& settings, const Explanation& found) {
   out.set("fallbacks", fallbacks);
   out.set("sum_us", microseconds(found.sum));
   out.set("whole_us", microseconds(found.whole));
+  out.set("projected_us", microseconds(found.projected));
   out.set("runs", found.runs);
   out.set("machine", speeds_json(found.speeds));
   return out;
@@ -198,14 +202,17 @@ double seconds_outside_loops(const std::vector<Row>& rows) {
 std::string steps_table(const Explanation& found, bool every) {
   const std::vector<Row> all = fold(found.steps, every), rows = every ? all : longest(all);
   std::vector<std::vector<std::string>> table{{"KERNEL", "COVERS", "OUTPUT", "FLOPS", "BYTES", "TIME us", "ROOF us", "OF PEAK"}};
-  const size_t columns = found.whole ? 8 : 5;
+  // Times, where steps have them; what published roofs allow, where nothing runs.
+  const size_t columns = found.sum ? 8 : 5;
   table[0].resize(columns);
+  if (found.projected) table[0].push_back("ROOF us");
   for (const auto& [step, count] : rows) {
     std::string kernel = std::string(static_cast<size_t>(2 * step.depth), ' ') + step.kernel + times_text(count);
     std::string peak = percent(step.of_peak()) + (step.predicted ? step.memory_bound ? " m" : " a" : "");
     table.push_back({kernel, ops_text(step.ops, every ? 200 : 32), to_string(step.result), count_text(step.all_flops()),
                      human_bytes(step.all_bytes()), time_text(step.seconds), time_text(step.predicted), peak});
     table.back().resize(columns);
+    if (found.projected) table.back().push_back(time_text(step.predicted) + (step.memory_bound ? " m" : " a"));
   }
   std::string out = format_table(table, {false, false, false, true, true, true, true, true});
   if (rows.size() < all.size())
@@ -283,19 +290,45 @@ std::string plan_text(const std::vector<ArrangedGroup>& groups) {
   return out.empty() ? out : out + "\n";
 }
 
+// How jobs alike are trained.
+std::string fit_plan_text(const FitPlan& plan) {
+  std::string out =
+      fmt::format("jobs      {} of one structure ('{}'{}): {}", plan.jobs.size(), escape(plan.jobs[0], 60),
+                  plan.jobs.size() > 1 ? " ..." : "", plan.stacked ? fmt::format("{} stacked in a program", plan.together) : "separate");
+  for (const FitPlan::Time& time : plan.times)
+    out += fmt::format("{} {} us", &time == &plan.times[0] ? "; a job's step alone" : fmt::format(", {} together", time.together),
+                       three_digits(time.seconds * 1e6));
+  if (!plan.reason.empty()) out += "; " + plan.reason;
+  return out + "\n\n";
+}
+
 std::string to_text(const ExplainSettings& settings, const Explanation& found, const std::string& note, bool every) {
   std::string inputs;
   for (const Type& type : found.inputs) inputs += (inputs.empty() ? "" : ", ") + to_string(type);
-  std::string out = fmt::format("{} on {}: {}{}, {} thread{}\n", escape(settings.model), found.device, inputs, note, found.threads,
-                                found.threads == 1 ? "" : "s");
+  const bool compiled = found.fusions + found.library_calls > 0;  // by XLA, which has threads of its own
+  std::string out = fmt::format("{} on {}: {}{}{}\n", escape(settings.model), found.device, inputs, note,
+                                compiled ? "" : fmt::format(", {} thread{}", found.threads, found.threads == 1 ? "" : "s"));
   out += plan_text(found.groups);
   if (!found.passes.empty()) out += "\n" + passes_table(found.passes, every);
   out += "\n" + steps_table(found, every) + choices_text(found, every);
-  out += fmt::format("\nkernels   {} a run, {} FLOPs, {} moved\n", grouped(found.stats.kernels),
+  out += fmt::format("\nkernels   {} a run{}, {} FLOPs, {} moved\n", grouped(found.stats.kernels),
+                     compiled ? fmt::format(" ({} fusions, {} library calls)", found.fusions, found.library_calls) : "",
                      human_count(static_cast<double>(found.flops)), human_bytes(found.bytes));
-  out += fmt::format("memory    weights {}, constants {}; values {} ({} if each had its own place)\n", human_bytes(found.memory.weights),
-                     human_bytes(found.memory.constants), human_bytes(found.memory.arena), human_bytes(found.memory.without_reuse));
+  out += fmt::format(
+      "memory    weights {}, constants {}; values {}{}{}\n", human_bytes(found.memory.weights), human_bytes(found.memory.constants),
+      human_bytes(found.memory.arena),
+      found.memory.without_reuse > 0 ? fmt::format(" ({} if each had its own place)", human_bytes(found.memory.without_reuse)) : "",
+      found.memory.device > 0 ? fmt::format("; {} in all on the device", human_bytes(found.memory.device)) : "");
+  if (found.projected)
+    return out + fmt::format(
+                     "projected {} us: what arithmetic (a, {}FLOP/s) and memory (m, {}/s) of the device allow, launches left out; it is "
+                     "not here, nothing was measured\n",
+                     three_digits(*found.projected * 1e6), human_count(found.speeds[0].flops_per_second),
+                     human_bytes(static_cast<int64_t>(found.speeds[0].bandwidth[0].bytes_per_second)));
   if (!found.whole) return out + fmt::format("times     none: {} does not compute\n", found.device);
+  if (!found.sum)
+    return out + fmt::format("times     a whole run {} us, median of {} runs; {} tells none of its steps\n",
+                             three_digits(*found.whole * 1e6), found.runs, found.device);
   out += fmt::format("times     steps {} us, a whole run {} us: {}; medians of {} runs\n", three_digits(*found.sum * 1e6),
                      three_digits(*found.whole * 1e6), percent(*found.whole > 0 ? std::optional(*found.sum / *found.whole) : std::nullopt),
                      found.runs);
@@ -303,28 +336,53 @@ std::string to_text(const ExplainSettings& settings, const Explanation& found, c
   return out + "\nThe roofs: arithmetic (a), and reading as much again and again (m):\n" + speeds_table(found.speeds);
 }
 
-bool has_open_extents(const keras::AnyModel& model) {
-  return std::any_of(model.inputs().begin(), model.inputs().end(),
-                     [](const auto& input) { return std::count(input.shape.begin() + 1, input.shape.end(), -1) > 0; });
+// The programs of a job file: one for each group of jobs alike.
+void run_jobs(Console& console, ExplainSettings& settings) {
+  FitOptions options;
+  options.device = settings.device;
+  options.threads = static_cast<int>(settings.threads);
+  options.plan = fit_arrangement_of(settings.fit_plan);
+  const auto found = explain_fit(read_jobs(settings.model), options, precision_of(settings.precision));
+  if (!console.json) {
+    for (const ExplainedFit& group : found)
+      console.print(fit_plan_text(group.plan) + to_text(settings, group.step, "", console.verbose) + (&group == &found.back() ? "" : "\n"));
+    return;
+  }
+  Json plans = Json::list(), programs = Json::list(), passes = Json::list();
+  Json out = JsonMembers{{"jobs", settings.model}, {"device", found[0].step.device}};
+  int64_t kernels = 0, flops = 0, bytes = 0, memory = 0;
+  for (const ExplainedFit& group : found) {
+    Json program = to_json(settings, group.step);
+    kernels += program.at("kernels").as_int();
+    flops += program.at("flops").as_int();
+    bytes += program.at("bytes").as_int();
+    memory += program.at("peak_memory_bytes").as_int();
+    for (const Json& pass : program.at("passes").items()) passes.push(pass);
+    plans.push(group.plan.json());
+    programs.push(std::move(program));
+  }
+  out.set("kernels", kernels);
+  out.set("flops", flops);
+  out.set("bytes", bytes);
+  out.set("peak_memory_bytes", memory);
+  out.set("passes", passes);
+  out.set("plan", plans);
+  out.set("programs", programs);
+  console.print(out.dump(2) + "\n");
 }
 
-void run(Console& console, const ExplainSettings& settings) {
-  as_usage([&] { open_device(settings.device); });
+void run(Console& console, ExplainSettings& settings) {
+  add_target(settings.device, settings.target);
+  open_asked_device(console, settings.device);
+  if (is_job_file(settings.model)) return run_jobs(console, settings);
   const auto loaded = load_with_progress(console, settings.model);
   const keras::AnyModel& model = *loaded;
   CompileOptions options{.batch = settings.batch,
                          .device = settings.device,
                          .threads = static_cast<int>(settings.threads),
-                         .arrangement = arrangement_of(settings.plan)};
-  std::string note;
-  if (has_open_extents(model)) {
-    const int64_t extent = settings.extent > 0 ? settings.extent : model.probe_extent();
-    options.input_shapes = shapes_with(model, settings.batch, extent);
-    note = fmt::format(" ({} for open extents, --extent)", extent);
-  } else if (settings.extent > 0) {
-    throw UsageError("usage",
-                     fmt::format("--extent is for models that leave extents open; '{}' leaves none but the batch", settings.model));
-  }
+                         .arrangement = arrangement_of(settings.plan),
+                         .precision = precision_of(settings.precision)};
+  const std::string note = bind_extents(model, settings.model, settings.extent, options);
   Explanation found = explain(model, options);
   console.print(console.json ? to_json(settings, found).dump(2) + "\n" : to_text(settings, found, note, console.verbose));
 }
@@ -333,13 +391,15 @@ void run(Console& console, const ExplainSettings& settings) {
 
 Action explain(Options& options) {
   auto settings = std::make_shared<ExplainSettings>();
-  options.argument(settings->model, "MODEL", model_help);
+  options.argument(settings->model, "MODEL", std::string(model_help) + "; or a job file of tutti fit: one step of training");
   options.option(settings->batch, "--batch", "Samples computed together; default 1", 1, 1 << 24);
-  options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
+  add_device_option(options, settings->device);
+  add_target_option(options, settings->target);
+  add_precision_option(options, settings->precision);
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
   add_plan_option(options, settings->plan);
-  options.option(settings->extent, "--extent", "Stands for extents that the model leaves open; default: one that fits, as in inspect", 1,
-                 1 << 24);
+  add_fit_plan_option(options, settings->fit_plan);
+  add_extent_option(options, settings->extent);
   options.footer("Runs the model on random data for about a second. --verbose shows every pass and step, not only what takes long.");
   return [settings](Console& console) { run(console, *settings); };
 }

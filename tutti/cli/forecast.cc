@@ -20,23 +20,11 @@ namespace {
 
 struct ForecastSettings {
   std::string model, series, output, plot, target, features, time, id, scale = "standard", quantiles, plan = "stacked",
-                                                                       device{default_device};
+                                                                       device{default_device}, precision = "float32";
   std::vector<std::string> more_members;
   int64_t lags = 0, horizon = 0, stride = 0, backtest = 0, season = 0, batch = 256, threads = 0;
   bool members = false;
 };
-
-// "a,b" -> a, b. An empty part is an error.
-std::vector<std::string> parts_of(const std::string& list, const char* option) {
-  std::vector<std::string> out;
-  for (size_t begin = 0; !list.empty() && begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    out.push_back(list.substr(begin, end - begin));
-    if (out.back().empty()) throw UsageError("usage", fmt::format("{} is a list with commas between; got '{}'", option, list));
-    begin = end + 1;
-  }
-  return out;
-}
 
 std::vector<double> quantiles_of(const std::string& list) {
   std::vector<double> out;
@@ -52,12 +40,6 @@ std::vector<double> quantiles_of(const std::string& list) {
   return out;
 }
 
-std::string suffix_in_lower_case(const std::string& path) {
-  std::string out = std::filesystem::path(path).extension().string();
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
 std::string count_of(int64_t count, std::string_view what) { return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s"); }
 
 std::string score_text(double value) { return fmt::format("{:.4g}", value); }
@@ -67,7 +49,7 @@ Json score_json(const std::optional<double>& value) { return value ? Json(*value
 
 class ForecastRun {
  public:
-  ForecastRun(Console& console, const ForecastSettings& settings) : console_(console), settings_(settings) {}
+  ForecastRun(Console& console, ForecastSettings& settings) : console_(console), settings_(settings) {}
 
   void run() {
     check_usage();
@@ -96,25 +78,24 @@ class ForecastRun {
     if (settings_.horizon == 0) throw UsageError("usage", "--horizon N is needed: how many steps; hint: tutti forecast --help");
     if (settings_.stride > 0 && settings_.backtest == 0)
       throw UsageError("usage", "--stride is the distance of back-tests and needs --backtest N");
-    if (!settings_.output.empty() && suffix_in_lower_case(settings_.output) != ".csv")
+    if (!settings_.output.empty() && suffix_of(settings_.output) != ".csv")
       throw UsageError("usage", fmt::format("'{}': a forecast is written as .csv", settings_.output));
-    const std::string suffix = suffix_in_lower_case(settings_.plot);
+    const std::string suffix = suffix_of(settings_.plot);
     if (!settings_.plot.empty() && suffix != ".svg" && suffix != ".html")
       throw UsageError("usage", fmt::format("'{}': a plot is .svg or .html", settings_.plot));
-    as_usage([&] { return open_device(settings_.device); });
+    open_asked_device(console_, settings_.device);
     options_.lags = settings_.lags;
     options_.horizon = settings_.horizon;
     options_.backtest = settings_.backtest;
     options_.stride = settings_.stride;
     options_.season = settings_.season;
-    options_.scale = settings_.scale == "standard" ? SeriesScale::standard
-                     : settings_.scale == "minmax" ? SeriesScale::minmax
-                                                   : SeriesScale::none;
+    options_.scale = series_scale_of(settings_.scale);
     if (!settings_.quantiles.empty()) options_.quantiles = quantiles_of(settings_.quantiles);
     options_.device = settings_.device;
     options_.threads = static_cast<int>(settings_.threads);
     options_.batch = settings_.batch;
     options_.arrangement = arrangement_of(settings_.plan);
+    options_.precision = precision_of(settings_.precision);
   }
 
   // Both or none: they get their names when both are whole.
@@ -126,8 +107,7 @@ class ForecastRun {
     }
     if (!settings_.plot.empty()) {
       plot = std::make_unique<OutputFile>(settings_.plot);
-      plot->write(suffix_in_lower_case(settings_.plot) == ".svg" ? plot_svg(table, result)
-                                                                 : plot_page(table, result, facts(table, result)));
+      plot->write(suffix_of(settings_.plot) == ".svg" ? plot_svg(table, result) : plot_page(table, result, facts(table, result)));
     }
     if (csv) csv->commit();
     if (plot) plot->commit();
@@ -311,7 +291,7 @@ class ForecastRun {
   }
 
   Console& console_;
-  const ForecastSettings& settings_;
+  ForecastSettings& settings_;
   ForecastOptions options_;
   double seconds_ = 0;
 };
@@ -340,7 +320,8 @@ Action forecast(Options& options) {
                  1, 1'000'000);
   options.option(settings->plot, "--plot", "OUT.svg|OUT.html", "Draws history, forecast, band, members and back-tests");
   options.option(settings->batch, "--batch", "Windows computed together; default 256", 1, 1 << 24);
-  options.option(settings->device, "--device", "DEVICE", fmt::format("Where to compute, see tutti devices; default {}", default_device));
+  add_device_option(options, settings->device);
+  add_precision_option(options, settings->precision);
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
   add_plan_option(options, settings->plan);
   options.footer(

@@ -151,35 +151,32 @@ std::string to_text(const std::string& path, const keras::Model& model, const Su
   return out;
 }
 
-// What an ensemble's members have, one after another; those of ensembles within it added up.
 struct MemberSummary {
   std::string name, class_name;
   int64_t parameters = 0, bytes = 0, flops = 0;
+  void add(const MemberSummary& other) {
+    parameters += other.parameters;
+    bytes += other.bytes;
+    flops = saturating_add(flops, other.flops);
+  }
 };
 
+// An ensemble within the ensemble is what its members are together.
 MemberSummary summarize_member(const Ensemble::Member& member) {
   MemberSummary out{member.name, std::string(Ensemble::class_name)};
   if (const auto* ensemble = dynamic_cast<const Ensemble*>(member.model.get())) {
-    for (const auto& inner : ensemble->members()) {
-      const MemberSummary one = summarize_member(inner);
-      out.parameters += one.parameters;
-      out.bytes += one.bytes;
-      out.flops = saturating_add(out.flops, one.flops);
-    }
+    for (const auto& inner : ensemble->members()) out.add(summarize_member(inner));
   } else if (const auto* model = dynamic_cast<const keras::Model*>(member.model.get())) {
     const Summary summary = keras::summarize(*model);
-    out.class_name = model->config().at("class_name").as_string();
-    out.parameters = summary.parameters;
-    out.bytes = summary.parameter_bytes;
-    out.flops = summary.flops;
+    out = {member.name, model->config().at("class_name").as_string(), summary.parameters, summary.parameter_bytes, summary.flops};
   }
   return out;
 }
 
 void print_ensemble(Console& console, const std::string& path, const Ensemble& ensemble) {
   std::vector<MemberSummary> members;
-  const MemberSummary all = summarize_member({"", std::shared_ptr<const keras::AnyModel>(std::shared_ptr<void>(), &ensemble)});
-  for (const auto& member : ensemble.members()) members.push_back(summarize_member(member));
+  MemberSummary all;
+  for (const auto& member : ensemble.members()) all.add(members.emplace_back(summarize_member(member)));
   if (console.json) {
     Json inputs = Json::list(), outputs = Json::list(), rows = Json::list(), reduce = Json::list(), unsupported = Json::list();
     for (const auto& input : ensemble.inputs()) inputs.push(value_json(input.name, {input.dtype, input.shape}));

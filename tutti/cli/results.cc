@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/csv.h"
+#include "tutti/data/row_json.h"
 
 namespace tutti::cli {
 
@@ -29,7 +30,7 @@ class TableResults : public RowWriter {
       if (samples_ >= shown_samples) continue;
       auto& cells = rows_.emplace_back();
       cells.push_back(std::to_string(samples_));
-      for (size_t i = 0; i < arrays_.size(); ++i) cells.push_back(cell(outputs[i], row, arrays_[i].row.elements()));
+      for (size_t i = 0; i < arrays_.size(); ++i) cells.push_back(short_row(outputs[i], row));
     }
   }
   void commit() override {
@@ -42,39 +43,11 @@ class TableResults : public RowWriter {
   }
 
  private:
-  static std::string cell(const Tensor& output, int64_t row, int64_t elements) {
-    std::string out;
-    for (int64_t i = 0; i < std::min(elements, shown_values); ++i)
-      out += fmt::format("{}{:>12}", i ? " " : "", short_number(output, row * elements + i));
-    return elements > shown_values ? out + " ..." : out;
-  }
   Console& console_;
   std::vector<ArraySpec> arrays_;
   std::vector<std::vector<std::string>> rows_;
   int64_t samples_ = 0;
 };
-
-// Row-major elements from `begin` on as nested lists.
-Json nested(const Tensor& tensor, const Shape& shape, int64_t axis, int64_t& at) {
-  if (axis == shape.rank()) {
-    int64_t index = at++;
-    Json out;
-    dispatch(tensor.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T value = tensor.as<T>()[static_cast<size_t>(index)];
-      if constexpr (is_float(dtype_of<T>()))
-        out = Json(static_cast<double>(value));
-      else if constexpr (std::is_same_v<T, bool>)
-        out = Json(value);
-      else
-        out = Json(static_cast<int64_t>(value));
-    });
-    return out;
-  }
-  Json out = Json::list();
-  for (int64_t i = 0; i < shape[axis]; ++i) out.push(nested(tensor, shape, axis + 1, at));
-  return out;
-}
 
 class JsonResults : public RowWriter {
  public:
@@ -85,10 +58,7 @@ class JsonResults : public RowWriter {
     int64_t count = rows_side_by_side(arrays_, outputs);
     for (int64_t row = 0; row < count; ++row) {
       Json sample = Json::object();
-      for (size_t i = 0; i < arrays_.size(); ++i) {
-        int64_t at = row * arrays_[i].row.elements();
-        sample.set(arrays_[i].name, nested(outputs[i], arrays_[i].row, 0, at));
-      }
+      for (size_t i = 0; i < arrays_.size(); ++i) sample.set(arrays_[i].name, row_json(outputs[i], row));
       console_.print((first_ ? "\n" : ",\n") + sample.dump());
       first_ = false;
     }
@@ -109,6 +79,14 @@ std::unique_ptr<RowWriter> table_results(Console& console, std::vector<ArraySpec
 
 std::unique_ptr<RowWriter> json_results(Console& console, std::vector<ArraySpec> arrays) {
   return std::make_unique<JsonResults>(console, std::move(arrays));
+}
+
+std::string short_row(const Tensor& rows, int64_t row) {
+  const int64_t count = rows.shape()[0], elements = count == 0 ? 0 : rows.elements() / count;
+  std::string out;
+  for (int64_t i = 0; i < std::min(elements, shown_values); ++i)
+    out += fmt::format("{}{:>12}", i ? " " : "", short_number(rows, row * elements + i));
+  return elements > shown_values ? out + " ..." : out;
 }
 
 Json shape_json(const Shape& shape) {

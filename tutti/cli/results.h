@@ -19,4 +19,7 @@ std::unique_ptr<RowWriter> json_results(Console& console, std::vector<ArraySpec>
 
 Json shape_json(const Shape& shape);
 
+// The first values of a row, in columns.
+std::string short_row(const Tensor& rows, int64_t row);
+
 }  // namespace tutti::cli

@@ -7,6 +7,13 @@
 
 namespace tutti::cli {
 
+namespace {
+
+std::atomic<bool> gentle = false, stop_asked = false;
+std::atomic<int> stop_signal = 0;
+
+}  // namespace
+
 void end_cleanly_on_signals() {
   sigset_t watched;
   sigemptyset(&watched);
@@ -18,11 +25,22 @@ void end_cleanly_on_signals() {
   // Blocked here and in every thread to come; the watcher alone takes them, and may do what a signal handler may not.
   pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   std::thread([watched] {
-    int number = 0;
-    while (sigwait(&watched, &number) != 0) {
+    for (;;) {
+      int number = 0;
+      if (sigwait(&watched, &number) != 0) continue;
+      if (!gentle || stop_asked) exit_discarding_outputs(128 + number);
+      stop_signal = number;
+      stop_asked = true;
     }
-    exit_discarding_outputs(128 + number);
   }).detach();
 }
+
+GentleStop::GentleStop() { gentle = true; }
+
+GentleStop::~GentleStop() { gentle = false; }
+
+const std::atomic<bool>& GentleStop::asked() const { return stop_asked; }
+
+int GentleStop::exit_code() const { return 128 + stop_signal; }
 
 }  // namespace tutti::cli

@@ -21,6 +21,13 @@ class UsageError : public Error {
   using Error::Error;
 };
 
+// Ended by a signal, what is finished kept: the signal's exit code.
+class Interrupted : public Error {
+ public:
+  Interrupted(int exit_code, std::string_view message) : Error("interrupted", message), code(exit_code) {}
+  const int code;
+};
+
 // Calls f. The name of a device or a format that does not exist is a wrong argument, not failed work: its InvalidArgument becomes a
 // UsageError.
 template <class F>
@@ -33,12 +40,17 @@ void as_usage(F&& f) {
   }
 }
 
+// The value of an option that is a list: "a,b" -> a, b. An empty part is a UsageError.
+std::vector<std::string> parts_of(const std::string& list, std::string_view option);
+
 // Declares a verb's arguments; the targets live until the verb is done.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
-  void argument(std::string& target, const std::string& name, const std::string& help);                // by position, required
+  void argument(std::string& target, const std::string& name, const std::string& help);  // by position, required
+  void optional_argument(std::string& target, const std::string& name, const std::string& help);
   void arguments(std::vector<std::string>& target, const std::string& name, const std::string& help);  // one or more
+  void optional_arguments(std::vector<std::string>& target, const std::string& name, const std::string& help);
   void option(std::string& target, const std::string& names, const std::string& value, const std::string& help);
   void option(int64_t& target, const std::string& names, const std::string& help, int64_t least, int64_t most);
   void options(std::vector<std::string>& target, const std::string& names, const std::string& value,

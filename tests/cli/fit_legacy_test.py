@@ -1,0 +1,53 @@
+"""Files of Keras 2 as starting models: trained by the rules of Keras 3, written as .keras that it opens."""
+
+import numpy as np
+import tf_keras
+
+from fit_jobs import FitTest, columns, keras
+from program import main
+
+L = tf_keras.layers
+
+
+class FitLegacy(FitTest):
+    def expect_trained(self, net, xs, y, loss="mse"):
+        """The first loss is that of Keras 2, the next ones are those of a model of Keras 3 that goes on from the same weights."""
+        net.save(self.folder / "old.h5")
+        np.savez(self.folder / "x.npz", *xs)
+        np.save(self.folder / "y.npy", y)
+        job = '[[job]]\nname = "{}"\nmodel = "old.h5"\nx = "x.npz"\ny = "y.npy"\nloss = "{}"\noptimizer = {{ name = "sgd", learning_rate = {} }}\nshuffle = false\nepochs = 4\nbatch_size = 100\n'
+        self.run_jobs(job.format("still", loss, 0.0) + job.format("a", loss, 0.1), "--log-steps")
+        net.compile(loss=loss, optimizer="sgd")
+        begin = net.evaluate(list(xs) if len(xs) > 1 else xs[0], y, verbose=0, batch_size=100)
+        losses = columns(self.folder / "out/a/steps.csv")["loss"]
+        self.expect_close(losses[0], begin)
+        again = keras.models.load_model(self.folder / "out/still/model.keras")
+        for ours, theirs in zip(sorted(w.tobytes() for w in again.get_weights()), sorted(w.tobytes() for w in net.get_weights())):
+            self.assertEqual(ours, theirs)
+        again.compile(loss=loss, optimizer=keras.optimizers.SGD(0.1))
+        expected = again.fit(list(xs) if len(xs) > 1 else xs[0], y, epochs=4, batch_size=100, shuffle=False, verbose=0).history["loss"]
+        self.expect_close(losses, expected)
+        self.assertLess(losses[-1], losses[0])
+        self.assertEqual(self.succeed("inspect", "out/a/model.keras").err, "")  # ours again
+
+    def test_a_sequence_of_layers(self):
+        tf_keras.utils.set_random_seed(1)
+        self.expect_trained(tf_keras.Sequential([L.Input((6,)), L.Dense(8, "tanh"), L.Dense(3, "softmax")]), [self.x], self.y, "sparse_categorical_crossentropy")
+
+    def test_a_graph_with_a_recurrent_layer(self):
+        tf_keras.utils.set_random_seed(1)
+        series, plain = L.Input((5, 4)), L.Input((6,))
+        joined = L.Concatenate()([L.LSTM(6)(series), L.Dense(4, activation="relu")(plain)])
+        random = np.random.default_rng(1)
+        xs = [random.standard_normal((50, 5, 4)).astype("float32"), self.x]
+        self.expect_trained(tf_keras.Model([series, plain], L.Dense(2)(joined)), xs, random.standard_normal((50, 2)).astype("float32"))
+
+    def test_images(self):
+        tf_keras.utils.set_random_seed(1)
+        x = np.random.default_rng(1).standard_normal((50, 8, 8, 1)).astype("float32")
+        net = tf_keras.Sequential([L.Input((8, 8, 1)), L.Conv2D(4, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(3, "softmax")])
+        self.expect_trained(net, [x], self.y, "sparse_categorical_crossentropy")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""tutti fit: jobs trained beside Keras itself, files that Keras opens and goes on with, and what happens to jobs that are wrong."""
+
+import json
+import subprocess
+import sys
+import types
+
+import numpy as np
+
+from fit_jobs import FitTest, classifier, columns, keras, layers
+from program import main
+
+
+class Fit(FitTest):
+    def test_history_steps_and_weights_are_those_of_keras(self):
+        net = self.save(classifier())
+        done = self.run_jobs(
+            """
+            [defaults]
+            epochs = 3
+            batch_size = 16
+            shuffle = false
+            [[job]]
+            name = "a"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            optimizer = { name = "adam", learning_rate = 0.01 }
+            metrics = ["accuracy", "sparse_categorical_crossentropy"]
+            validation_split = 0.2
+            """,
+            "--log-steps",
+            "--json",
+        )
+        net.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.Adam(0.01), metrics=["accuracy", "sparse_categorical_crossentropy"])
+        history = net.fit(self.x, self.y, epochs=3, batch_size=16, shuffle=False, validation_split=0.2, verbose=0)
+        ours = columns(self.folder / "out/a/history.csv")
+        self.assertEqual(set(ours), {"epoch", *history.history})
+        for key, values in history.history.items():
+            self.expect_close(ours[key], values)
+        self.assertEqual(len(columns(self.folder / "out/a/steps.csv")["loss"]), 9)
+        job = json.loads(done.out)["jobs"][0]
+        self.assertEqual((job["name"], job["steps"], job["stopped_because"]), ("a", 9, "epochs"))
+        self.expect_close(job["loss"], history.history["loss"][-1])
+        opened = keras.models.load_model(self.folder / "out/a/model.keras")
+        for a, b in zip(opened.get_weights(), net.get_weights()):
+            self.expect_close(a, b, 1e-3)
+        # Keras goes on from there, optimizer state included, and we go on from Keras.
+        self.expect_close(opened.optimizer.variables[2], net.optimizer.variables[2], 1e-3)
+        self.assertEqual(int(opened.optimizer.iterations), 9)
+        opened.save(self.folder / "a.keras")
+        again = net.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0).history["loss"]
+        self.expect_close(opened.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0).history["loss"], again)
+        self.run_jobs('[[job]]\nname = "b"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nepochs = 2\nbatch_size = 16\nshuffle = false')
+        self.expect_close(columns(self.folder / "out/b/history.csv")["loss"], again)
+
+    def test_every_option_of_a_job_has_its_effect(self):
+        self.save(classifier())
+        self.run_jobs(
+            """
+            [defaults]
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            batch_size = 20
+            shuffle = false
+            [[job]]
+            name = "schedule"
+            optimizer = { name = "sgd", learning_rate = 0.5 }
+            schedule = { name = "cosine_decay", decay_steps = 4 }
+            epochs = 2
+            [[job]]
+            name = "accumulation"
+            optimizer = { name = "sgd", learning_rate = 0.5 }
+            gradient_accumulation_steps = 3
+            epochs = 2
+            [[job]]
+            name = "carried"
+            optimizer = "sgd"
+            steps_per_epoch = 2
+            epochs = 3
+            [[job]]
+            name = "shuffled"
+            optimizer = "sgd"
+            shuffle = true
+            seed = 5
+            epochs = 2
+            [[job]]
+            name = "averaged"
+            optimizer = { name = "sgd", learning_rate = 0.5, use_ema = true, ema_momentum = 0.7 }
+            epochs = 2
+            """,
+            "--log-steps",
+        )
+
+        def expected(optimizer, epochs=2):
+            net = keras.models.load_model(self.folder / "a.keras")
+            net.compile(loss="sparse_categorical_crossentropy", optimizer=optimizer)
+            return net, net.fit(self.x, self.y, epochs=epochs, batch_size=20, shuffle=False, verbose=0).history["loss"]
+
+        sgd = keras.optimizers.SGD
+        for name, optimizer in {"schedule": sgd(keras.optimizers.schedules.CosineDecay(0.5, 4)), "accumulation": sgd(0.5, gradient_accumulation_steps=3),
+                                "averaged": sgd(0.5, use_ema=True, ema_momentum=0.7)}.items():
+            net, losses = expected(optimizer)
+            self.expect_close(columns(self.folder / f"out/{name}/history.csv")["loss"], losses)
+            for a, b in zip(keras.models.load_model(self.folder / f"out/{name}/model.keras").get_weights(), net.get_weights()):
+                self.expect_close(a, b, 1e-3)
+        # Two steps an epoch over batches of 20, 20, 10: the third epoch begins with the second batch of the second pass.
+        plain = columns(self.folder / "out/carried/steps.csv")["loss"]
+        net, losses = expected(sgd(), 2)
+        self.expect_close([np.average(plain[:3], weights=[20, 20, 10]), np.average(plain[3:6], weights=[20, 20, 10])], losses)
+        # Another order, the same every time.
+        first = columns(self.folder / "out/shuffled/steps.csv")["loss"]
+        self.assertGreater(abs(first[0] - plain[0]), 1e-6)
+
+    def test_the_same_seed_is_the_same_run_with_dropout(self):
+        self.save(keras.Sequential([keras.Input((6,)), layers.Dense(16, "relu"), layers.Dropout(0.5), layers.BatchNormalization(), layers.Dense(3)]))
+        job = """
+            [[job]]
+            name = "{}"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = {{ name = "sparse_categorical_crossentropy", from_logits = true }}
+            optimizer = "adam"
+            epochs = 3
+            seed = {}
+        """
+        self.run_jobs(job.format("a", 1) + job.format("b", 1) + job.format("c", 2), "--log-steps")
+        a, b, c = (columns(self.folder / f"out/{name}/steps.csv")["loss"] for name in "abc")
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
+        net = keras.models.load_model(self.folder / "out/a/model.keras")
+        moved = [np.abs(w - v).max() for w, v in zip(net.layers[2].get_weights(), keras.models.load_model(self.folder / "a.keras").layers[2].get_weights())]
+        self.assertGreater(min(moved), 0)
+
+    def test_early_stopping_stops_and_restores(self):
+        self.save(classifier())
+        done = self.run_jobs(
+            """
+            [[job]]
+            name = "a"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            optimizer = { name = "sgd", learning_rate = 4.0 }
+            epochs = 40
+            validation_split = 0.3
+            shuffle = false
+            early_stopping = { monitor = "val_loss", patience = 2, restore_best_weights = true }
+            """,
+            "--json",
+        )
+        net = keras.models.load_model(self.folder / "a.keras")
+        net.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.SGD(4.0))
+        stop = keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True)
+        history = net.fit(self.x, self.y, epochs=40, validation_split=0.3, shuffle=False, verbose=0, callbacks=[stop]).history
+        self.expect_close(columns(self.folder / "out/a/history.csv")["val_loss"], history["val_loss"], 1e-2)
+        self.assertEqual(json.loads(done.out)["jobs"][0]["stopped_because"], "early_stopping")
+        for a, b in zip(keras.models.load_model(self.folder / "out/a/model.keras").get_weights(), net.get_weights()):
+            self.expect_close(a, b, 1e-2)
+
+    def test_metrics_are_those_of_keras(self):
+        net = self.save(keras.Sequential([keras.Input((6,)), layers.Dense(5, "tanh"), layers.Dense(1, "sigmoid")]))
+        y = (self.y == 1).astype("float32")[:, None]
+        np.save(self.folder / "y.npy", y)
+        names = ["accuracy", "auc", "precision", "recall", "mse", "mae", "root_mean_squared_error", "true_positives", "false_negatives", "binary_crossentropy"]
+        self.run_jobs(
+            f"""
+            [[job]]
+            name = "a"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "binary_crossentropy"
+            optimizer = {{ name = "sgd", learning_rate = 0.5 }}
+            epochs = 3
+            shuffle = false
+            metrics = {json.dumps([*names, "AUC"])[:-1]}, {{ name = "auc", curve = "PR" }}]
+            """.replace(', "AUC"', "")
+        )
+        net.compile(loss="binary_crossentropy", optimizer=keras.optimizers.SGD(0.5), metrics=names)
+        history = net.fit(self.x, y, epochs=3, shuffle=False, verbose=0).history
+        with open(self.folder / "out/a/history.csv") as file:
+            header, *rows = [line.strip().split(",") for line in file]
+        for name in names:
+            self.expect_close([float(row[header.index(name)]) for row in rows], history[name], 1e-3)
+
+    def test_a_model_in_words_learns(self):
+        self.run_jobs(
+            """
+            [[job]]
+            name = "a"
+            build = "dense 16 relu; dropout 0.1; dense 3 softmax"
+            input = [6]
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            optimizer = "adam"
+            metrics = ["accuracy"]
+            epochs = 150
+            seed = 2
+            """
+        )
+        self.assertGreater(columns(self.folder / "out/a/history.csv")["accuracy"][-1], 0.8)
+        net = keras.models.load_model(self.folder / "out/a/model.keras")
+        self.assertGreater(net.evaluate(self.x, self.y, verbose=0)[1], 0.8)
+
+    def test_a_sweep_is_the_product_of_its_lists(self):
+        for part in range(2):
+            np.save(self.folder / f"store_{part}_x.npy", self.x[part::2])
+            np.save(self.folder / f"store_{part}_y.npy", self.y[part::2])
+        run = self.run_jobs(
+            """
+            [[sweep]]
+            name = "s"
+            build = "dense 4 relu; dense 3 softmax"
+            input = [6]
+            loss = "sparse_categorical_crossentropy"
+            optimizer = "sgd"
+            vary = { x = "store_*_x.npy", y = "store_*_y.npy", "optimizer.learning_rate" = [0.1, 0.2, 0.3], seed = [1, 2] }
+            """,
+            "--json",
+        )
+        jobs = run.json["jobs"]
+        self.assertEqual([job["name"] for job in jobs], [f"s_{i}" for i in range(12)])
+        self.assertEqual(len({job["loss"] for job in jobs}), 4)  # one step an epoch: the learning rate is not yet in its loss
+        rates = [float(keras.models.load_model(self.folder / f"out/s_{i}/model.keras").optimizer.learning_rate) for i in range(0, 6, 2)]
+        np.testing.assert_allclose(rates, [0.1, 0.2, 0.3], rtol=1e-6)
+        self.refuse_jobs("[[sweep]]\nname = 's'\nseed = [1, 2]", "a table 'vary'")
+        self.refuse_jobs("[[sweep]]\nname = 's'\nvary = { x = ['a', 'b'], y = ['c'] }", "data files vary together")
+        self.refuse_jobs("[[sweep]]\nname = 's'\nvary = { x = 'none_*' }", "no file fits")
+
+    def test_tensorboard_reads_the_history(self):
+        sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")  # its own reader of records, not TensorFlow's
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        self.save(classifier())
+        self.run_jobs(
+            """
+            [[job]]
+            name = "a"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            metrics = ["accuracy"]
+            validation_split = 0.2
+            epochs = 200
+            """
+        )
+        events = EventAccumulator(str(self.folder / "out/a"), size_guidance={"scalars": 0})
+        events.Reload()
+        history = self.history()
+        self.assertEqual(sorted(events.Tags()["scalars"]), sorted(set(history) - {"epoch"}))
+        for column in events.Tags()["scalars"]:
+            self.assertEqual([event.step for event in events.Scalars(column)], list(range(200)))
+            np.testing.assert_array_equal([event.value for event in events.Scalars(column)], np.float32(history[column]))
+
+    def test_a_killed_run_goes_on_bit_for_bit(self):
+        job = """
+            [[job]]
+            name = "a"
+            build = "dense 32 relu; dropout 0.3; batch_normalization; dense 3 softmax"
+            input = [6]
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            optimizer = { name = "adam", use_ema = true }
+            metrics = ["accuracy"]
+            validation_split = 0.2
+            early_stopping = { monitor = "val_loss", patience = 100000, restore_best_weights = true }
+            reduce_on_plateau = { monitor = "loss", patience = 30, factor = 0.7, cooldown = 3, min_lr = 1e-5 }
+            batch_size = 7
+            epochs = 1500
+        """
+        (self.folder / "jobs.toml").write_text(job)
+        self.succeed("fit", "jobs.toml", "--out", "whole", "--log-steps")
+        arguments = [self.program, "fit", "jobs.toml", "--out", "parts", "--log-steps", "--checkpoint-every", "97", "--resume"]
+        kills = 0
+        for delay in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4):
+            child = subprocess.Popen(arguments, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            try:
+                child.wait(timeout=delay)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                kills += 1
+            self.assertEqual(child.communicate()[1], b"")
+        self.assertGreater(kills, 0)
+        self.succeed(*arguments[1:])
+        for name in ("steps.csv", "history.csv"):
+            self.assertEqual((self.folder / "whole/a" / name).read_text(), (self.folder / "parts/a" / name).read_text())
+        self.assertEqual((self.folder / "whole/a/model.keras").read_bytes(), (self.folder / "parts/a/model.keras").read_bytes())
+        self.assertFalse((self.folder / "parts/a/checkpoint").exists())
+        self.assertEqual(self.succeed(*arguments[1:], "--json").json["jobs"][0]["stopped_because"], "finished_before")
+        # A torn file, and one of another job.
+        (self.folder / "torn/a").mkdir(parents=True)
+        (self.folder / "torn/a/checkpoint").write_bytes(b"tutti checkpoint 2\n" + bytes(8))
+        self.refuse(1, "json", "fit", "jobs.toml", "--out", "torn", "--resume")
+        (self.folder / "torn/a/checkpoint").write_bytes(b"tutti checkpoint 2\n")
+        self.refuse(1, "is torn", "fit", "jobs.toml", "--out", "torn", "--resume")
+
+    def test_a_failing_job_stops_alone(self):
+        self.save(classifier())
+        np.save(self.folder / "short.npy", self.y[:10])
+        np.save(self.folder / "beyond.npy", np.where(np.arange(50) == 7, 3, self.y))
+        np.save(self.folder / "nan.npy", np.where(self.x > 1.5, np.nan, self.x))
+        job = '[[job]]\nname = "{}"\nmodel = "{}"\nx = "x.npy"\ny = "{}"\nloss = "{}"\n'
+        (self.folder / "jobs.toml").write_text(
+            job.format("absent", "b.keras", "y.npy", "mse")
+            + job.format("fine", "a.keras", "y.npy", "sparse_categorical_crossentropy")
+            + job.format("short", "a.keras", "short.npy", "sparse_categorical_crossentropy")
+            + job.format("beyond", "a.keras", "beyond.npy", "sparse_categorical_crossentropy")
+            + job.format("unknown", "a.keras", "y.npy", "mean_squard_error")
+            + job.format("not_a_number", "a.keras", "y.npy", "sparse_categorical_crossentropy").replace("x.npy", "nan.npy"),
+        )
+        done = subprocess.run([self.program, "fit", "jobs.toml", "--out", "out", "--json"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        *warnings, error = done.stderr.splitlines()
+        self.assertEqual(error, "tutti: error: [fit] 5 of 6 jobs failed")
+        self.assertEqual(len(warnings), 5)
+        jobs = {job["name"]: job for job in json.loads(done.stdout)["jobs"]}
+        self.assertEqual({name: job["stopped_because"] for name, job in jobs.items()},
+                         {"absent": "error", "fine": "epochs", "short": "error", "beyond": "error", "unknown": "error", "not_a_number": "error"})
+        self.assertTrue((self.folder / "out/fine/model.keras").exists())
+        self.assertEqual(sorted(p.name for p in (self.folder / "out").iterdir()), ["fine", "report.html"])
+        self.assertIn("50 samples", jobs["short"]["error"])
+        self.assertRegex(jobs["beyond"]["error"], "the label of sample 7 is 3; the output '.*' has 3 classes")
+        self.assertIn("the loss of step 0", jobs["not_a_number"]["error"])
+        self.assertIn("mean_squared_error", jobs["unknown"]["error"])
+
+    def test_wrong_job_files_are_refused_in_one_line(self):
+        self.save(classifier())
+        good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\n'
+        for text, words in {
+            good + "epoch = 3": "did you mean 'epochs'",
+            good + "epochs = 2000000000": "between 1 and 1000000000",
+            good + "batch_size = 0": "'batch_size' is a whole number",
+            good + good: "two jobs have the name 'a'",
+            good.replace('"a"', '"../a"', 1): "'name' is that of a folder",
+            good.replace('x = "x.npy"\n', ""): "has no 'x'",
+            "[job]\nname = 3": "the file has no [[job]]",
+            "[[jobs]]": "did you mean 'job'",
+            good + 'build = "dense 3"': "either 'model' or 'build'",
+            "name = ": "[toml]",
+        }.items():
+            (self.folder / "jobs.toml").write_text(text)
+            self.refuse(1, words, "fit", "jobs.toml", "--out", "out")
+        self.refuse(2, "--out DIR is needed", "fit", "jobs.toml")
+        self.refuse(2, "did you mean 'cpu'", "fit", "jobs.toml", "--out", "out", "--device", "cp")
+        self.assertFalse((self.folder / "out").exists())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""Several devices: tutti fit --devices and under mpirun, and tutti scale, which names what is lost."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+import zipfile
+
+import h5py
+import numpy as np
+
+from program import ProgramTest, main
+
+JOBS = """
+[[job]]
+name = "a"
+build = "{layers}"
+input = [{columns}]
+x = "x.npy"
+y = "y.npy"
+loss = "mse"
+batch_size = {batch}
+epochs = {epochs}
+seed = 3
+optimizer = {{ name = "sgd", learning_rate = 0.05, momentum = 0.9 }}
+"""
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none", "-np"]
+
+
+def weights(path):
+    out = {}
+    with zipfile.ZipFile(path) as file, h5py.File(io.BytesIO(file.read("model.weights.h5"))) as h5:
+        h5.visititems(lambda name, item: out.update({name: np.array(item)}) if isinstance(item, h5py.Dataset) else None)
+    return out
+
+
+class ScaleTest(ProgramTest):
+    def write(self, samples=90, columns=6, batch=16, epochs=4, layers="dense 24 tanh; dropout 0.2; dense 1"):
+        random = np.random.default_rng(1)
+        x = random.standard_normal((samples, columns)).astype("float32")
+        np.save(self.folder / "x.npy", x)
+        np.save(self.folder / "y.npy", np.tanh(x[:, :1] - x[:, 1:2]))
+        (self.folder / "jobs.toml").write_text(JOBS.format(layers=layers, columns=columns, batch=batch, epochs=epochs))
+
+    def expect_same(self, a, b, relative):
+        ours, theirs = (weights(self.folder / out / "a" / "model.keras") for out in (a, b))
+        self.assertEqual(set(ours), set(theirs))
+        for name, value in ours.items():
+            if value.dtype.kind != "f":
+                continue
+            self.assertLessEqual(np.max(np.abs(value - theirs[name]), initial=0), relative * max(np.max(np.abs(value), initial=0), 1e-6), name)
+
+    def train(self, *arguments):
+        """Small models gain nothing from a second device, and are told so."""
+        run = self.run_program("fit", *arguments)
+        self.assertEqual(run.code, 0, run.err)
+        self.assertTrue(all("devices are not faster than one" in line for line in run.err.splitlines()), run.err)
+        return run
+
+    def ranks(self):
+        if self.sanitized or not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(self.program), "libtutti_mpi.so")):
+            self.skipTest("there is no mpirun, or tutti was built without MPI")
+
+    def mpirun(self, ranks, *arguments, environment=None):
+        command = [*MPIRUN, str(ranks), self.program, *arguments]
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TUTTI_CACHE": "off"} | (environment or {})
+        )
+
+
+class Devices(ScaleTest):
+    def test_the_plan_is_printed_and_two_devices_train_what_one_does(self):
+        self.write()
+        self.train("jobs.toml", "--out", "one")
+        run = self.train("jobs.toml", "--out", "two", "--devices", "2", "--threads", "1")
+        self.assertIn("a: global batch 16 = 2 devices x 8 samples, 1 thread each\n", run.out)
+        self.train("jobs.toml", "--out", "four", "--devices", "cpu:0,cpu:1", "--accumulate", "2")
+        self.expect_same("one", "two", 1e-5)
+        self.expect_same("one", "four", 1e-5)
+
+    def test_a_larger_batch_and_its_learning_rate(self):
+        self.write()
+        run = self.train("jobs.toml", "--out", "o", "--devices", "2", "--per-device-batch", "16", "--lr-scale", "linear", "--warmup-steps", "3")
+        self.assertIn("global batch 32 = 2 devices x 16 samples", run.out)
+        self.assertIn("learning rate x 2 after 3 steps of warm-up", run.out)
+        report = self.train("jobs.toml", "--out", "j", "--devices", "2", "--json").json
+        self.assertEqual(report["parallel"][0]["devices"], 2)
+        self.assertEqual(len(report["parallel"][0]["seconds_by_replica"]), 2)
+
+    def test_resumed_runs_equal_uninterrupted_ones(self):
+        self.write(epochs=12)
+        self.train("jobs.toml", "--out", "whole", "--devices", "3", "--log-steps")
+        self.write(samples=90, epochs=12)
+        child = subprocess.Popen([self.program, "fit", "jobs.toml", "--out", "cut", "--devices", "3", "--log-steps", "--checkpoint-every", "2"], cwd=self.folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for _ in range(3000):
+            if (self.folder / "cut" / "a" / "checkpoint").exists() or child.poll() is not None:
+                break
+            time.sleep(0.001)
+        child.kill()
+        child.wait()
+        self.train("jobs.toml", "--out", "cut", "--devices", "3", "--log-steps", "--resume")
+        self.expect_same("whole", "cut", 0)
+
+    def test_traces_have_every_replica(self):
+        self.write()
+        self.train("jobs.toml", "--out", "o", "--devices", "2", "--trace", "run.json")
+        events = json.loads((self.folder / "run.json").read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["tid"] for e in spans}, {0, 1})
+        self.assertLessEqual({"input", "compute", "update", "wait"}, {e["name"] for e in spans})
+        for replica in (0, 1):
+            own = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["tid"] == replica)
+            self.assertTrue(all(a[1] <= b[0] + 1 for a, b in zip(own, own[1:])), "spans of a thread overlap")
+
+    def test_a_second_device_that_cannot_help_is_warned_of(self):
+        self.write(batch=2)
+        run = self.train("jobs.toml", "--out", "o", "--devices", "2")
+        self.assertRegex(run.err, r"2 devices are not faster than one: .* ms a step computing, .* ms between; hint: --devices 1, or batches of \d+")
+
+    def test_wrong_use_is_refused(self):
+        self.write()
+        for arguments, words in (
+            (["--devices", "0"], "between 1 and"),
+            (["--devices", "cpu:0,cpu:0"], "twice"),
+            (["--devices", "2", "--global-batch", "10", "--per-device-batch", "3"], "is not --per-device-batch"),
+            (["--devices", "2", "--lr-scale", "cubic"], "lr-scale"),
+        ):
+            run = self.run_program("fit", "jobs.toml", "--out", "o", *arguments)
+            self.assertNotEqual(run.code, 0, arguments)
+            self.assertIn(words, run.err)
+
+
+class Causes(ScaleTest):
+    def measure(self, cause, *options, **job):
+        self.write(samples=2048, columns=32, **({"batch": 256, "epochs": 1, "layers": "dense 128 tanh; dense 128 tanh; dense 1"} | job))
+        environment = {"TUTTI_SCALE_CAUSE": cause} if cause else {}
+        run = self.run_program("scale", "jobs.toml", "--devices", "1,2", "--only", "strong", "--turn", "150", "--json", *options, environment=environment)
+        self.assertEqual(run.code, 0, run.err)
+        result = run.json["jobs"][0]["results"][-1]
+        self.assertEqual(result["devices"], 2)
+        self.assertAlmostEqual(sum(loss["percent"] for loss in result["lost_to"].values()), 100, delta=0.01)
+        return result
+
+    def expect_share(self, result, name, injected_us):
+        """That much of what is lost, within ten points."""
+        share = 100 * min(1, injected_us / result["lost_us"])
+        self.assertEqual(result["main_loss"], name, result["lost_to"])
+        self.assertAlmostEqual(result["lost_to"][name]["percent"], share, delta=10, msg=result["lost_to"])
+
+    def test_a_slow_reader(self):
+        # 256 samples of 200 us each, with one device and with two: half of it is lost to the second.
+        self.expect_share(self.measure("reader 200"), "input wait", 256 * 200 / 2)
+
+    def test_a_replica_that_sleeps(self):
+        result = self.measure("sleep 1 30000")
+        self.expect_share(result, "skew between replicas", 30000)
+        self.assertEqual(result["slowest_replica"], 1)
+
+    def test_a_thin_link(self):
+        result = self.measure("link 3")
+        self.expect_share(result, "exposed communication", 1e6 * (32 * 128 + 128 + 128 * 128 + 128 + 129) * 4 / 3e6)
+
+    def test_reports_are_written(self):
+        self.write(samples=256)
+        run = self.succeed("scale", "jobs.toml", "--devices", "1,2,3", "--turn", "20", "--rounds", "1", "-o", "report.html")
+        for words in ("speed-up", "projected", "slowest: replica"):
+            self.assertIn(words, run.out)
+        page = (self.folder / "report.html").read_text()
+        self.assertTrue(page.startswith("<!doctype html>"))
+        self.assertIn("<svg", page)
+        self.assertNotIn("http", page.replace("http-equiv", ""))
+        self.assertEqual(self.run_program("scale", "jobs.toml", "--devices", "1,x").code, 2)
+
+
+class Ranks(ScaleTest):
+    def finish(self, child, timeout=120):
+        out, err = child.communicate(timeout=timeout)
+        return child.returncode, out, err
+
+    def test_ranks_train_what_one_device_does(self):
+        self.ranks()
+        self.write()
+        self.train("jobs.toml", "--out", "one")
+        code, out, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "two", "--threads", "1"))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(out.count("global batch 16 = 2 devices"), 1, out)
+        self.expect_same("one", "two", 1e-5)
+
+    def test_ranks_with_other_data_are_refused(self):
+        self.ranks()
+        self.write()
+        other = self.folder / "other"
+        other.mkdir()
+        for name in ("y.npy", "jobs.toml"):
+            shutil.copy(self.folder / name, other / name)
+        np.save(other / "x.npy", np.load(self.folder / "x.npy") + 1)
+        program = f'cd $( [ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo other || echo . ) && exec {self.program} fit jobs.toml --out {self.folder}/o'
+        child = subprocess.Popen([*MPIRUN, "2", "sh", "-c", program], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        code, _, err = self.finish(child)
+        self.assertNotEqual(code, 0)
+        self.assertIn("rank 1 on", err)
+        self.assertIn("not the same for all ranks", err)
+
+    def test_a_stopped_rank_ends_the_job_and_resuming_equals_the_whole(self):
+        self.ranks()
+        self.write(epochs=60)
+        code, _, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "whole", "--threads", "1"))
+        self.assertEqual(code, 0, err)
+        child = self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--checkpoint-every", "5", "--deadline", "2")
+        for _ in range(6000):
+            if (self.folder / "cut" / "a" / "checkpoint").exists() or child.poll() is not None:
+                break
+            time.sleep(0.005)
+        ranks = subprocess.run(["pgrep", "-P", str(child.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+        victim = None
+        for pid in ranks:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if b"OMPI_COMM_WORLD_RANK=1\0" in file.read():
+                    victim = int(pid)
+        self.assertIsNotNone(victim)
+        os.kill(victim, signal.SIGSTOP)
+        begin = time.monotonic()
+        try:
+            code, _, err = self.finish(child, 60)
+        finally:
+            for pid in ranks:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertNotEqual(code, 0)
+        self.assertIn("rank 1 on", err)
+        self.assertIn("has not answered", err)
+        code, _, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--resume"))
+        self.assertEqual(code, 0, err)
+        self.expect_same("whole", "cut", 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""`tutti serve` asked by tritonclient: HTTP and gRPC, sync, asyncio and streams, binary and JSON. Every answer is compared with Keras's."""
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+
+import numpy as np
+from network import ServeTest, close, saved
+from program import main
+
+
+class TritonClientTest(ServeTest):
+    """The clients themselves, of both protocols; their interfaces are nearly the same."""
+
+    def check(self, client, kind):
+        inputs, expected = saved("two_by_two", "in"), saved("two_by_two", "out")
+        self.assertTrue(client.is_server_live() and client.is_server_ready() and client.is_model_ready("dense"))
+        self.assertFalse(client.is_model_ready("nothing"))
+        for json_too in (False, True) if kind.__name__.endswith("http") else (False,):
+            given = []
+            for name, value in inputs.items():
+                given.append(kind.InferInput(name, value.shape, "FP32"))
+                given[-1].set_data_from_numpy(value, **({"binary_data": False} if json_too else {}))
+            options = {"binary_data": False} if json_too else {}
+            wanted = [kind.InferRequestedOutput(name, **options) for name in reversed(expected)]
+            for outputs in (None, wanted):
+                answer = client.infer("two_by_two", given, outputs=outputs, request_id="r1", priority=1, timeout=10_000_000)
+                for name, value in expected.items():
+                    close(self, answer.as_numpy(name), value)
+        with self.assertRaisesRegex(Exception, "no input|takes 1 input"):
+            client.infer("dense", given)
+        with self.assertRaisesRegex(Exception, "nothing"):
+            client.infer("nothing", given)
+
+    def test_http(self):
+        import tritonclient.http as kind
+
+        with kind.InferenceServerClient(self.server.http, concurrency=8) as client:
+            self.check(client, kind)
+            self.assertEqual(client.get_server_metadata()["name"], "tutti")
+            self.assertEqual(client.get_model_metadata("dense")["inputs"][0]["name"], "features")
+            self.assertEqual(client.get_model_config("dense")["input"][0]["data_type"], "TYPE_FP32")
+            self.assertGreater(client.get_inference_statistics("two_by_two")["model_stats"][0]["inference_count"], 0)
+            client.unload_model("open_time")
+            self.assertFalse(client.is_model_ready("open_time"))
+            client.load_model("open_time")
+            self.assertTrue(client.is_model_ready("open_time"))
+            self.assertIn("dense", {m["name"] for m in client.get_model_repository_index()})
+            x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+            given = kind.InferInput("features", [1, 4], "FP32")
+            pending = []
+            for row in x:
+                given = kind.InferInput("features", [1, 4], "FP32")
+                given.set_data_from_numpy(row[None])
+                pending.append(client.async_infer("dense", [given], request_compression_algorithm="gzip" if len(pending) % 2 else None))
+            close(self, np.concatenate([p.get_result().as_numpy("scores") for p in pending]), expected)
+
+    def test_http_asyncio(self):
+        import tritonclient.http.aio as kind
+
+        x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+
+        async def one(client, row):
+            given = kind.InferInput("features", [1, 4], "FP32")
+            given.set_data_from_numpy(row[None])
+            return (await client.infer("dense", [given])).as_numpy("scores")
+
+        async def run():
+            async with kind.InferenceServerClient(self.server.http) as client:
+                self.assertTrue(await client.is_server_ready())
+                return await asyncio.gather(*(one(client, row) for row in x))
+
+        close(self, np.concatenate(asyncio.run(run())), expected)
+
+    def test_grpc(self):
+        import tritonclient.grpc as kind
+
+        with kind.InferenceServerClient(self.server.grpc) as client:
+            self.check(client, kind)
+            self.assertEqual(client.get_server_metadata().name, "tutti")
+            self.assertEqual(client.get_model_metadata("dense").inputs[0].name, "features")
+            config = client.get_model_config("dense").config
+            self.assertEqual((config.max_batch_size, list(config.input[0].dims)), (64, [4]))
+            self.assertGreater(client.get_inference_statistics("two_by_two").model_stats[0].inference_count, 0)
+            client.unload_model("open_time")
+            self.assertFalse(client.is_model_ready("open_time"))
+            client.load_model("open_time")
+            self.assertIn("dense", {m.name for m in client.get_model_repository_index().models})
+            with self.assertRaisesRegex(Exception, "UNIMPLEMENTED.*shared memory"):
+                client.register_system_shared_memory("a", "/a", 4)
+            x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+            answers = [None] * len(x)
+            done = threading.Semaphore(0)
+
+            def keep(i, result, error):
+                answers[i] = error or result.as_numpy("scores")
+                done.release()
+
+            for i, row in enumerate(x):
+                given = kind.InferInput("features", [1, 4], "FP32")
+                given.set_data_from_numpy(row[None])
+                client.async_infer("dense", [given], lambda result, error, i=i: keep(i, result, error))
+            for _ in x:
+                self.assertTrue(done.acquire(timeout=30))
+            close(self, np.concatenate(answers), expected)
+            with self.assertRaisesRegex(Exception, "DEADLINE"):
+                client.infer("dense", [given], timeout=1)
+
+    def test_grpc_stream(self):
+        import tritonclient.grpc as kind
+
+        x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+        answers, done = [], threading.Semaphore(0)
+
+        def keep(result, error):
+            answers.append(error or result)
+            done.release()
+
+        with kind.InferenceServerClient(self.server.grpc) as client:
+            client.start_stream(keep)
+            for i, row in enumerate(x):
+                given = kind.InferInput("features", [1, 4], "FP32")
+                given.set_data_from_numpy(row[None])
+                client.async_stream_infer("dense" if i != 5 else "nothing", [given], request_id=str(i))
+            for _ in x:
+                self.assertTrue(done.acquire(timeout=30))
+            client.stop_stream()
+        wrong = [a for a in answers if isinstance(a, Exception)]
+        self.assertEqual(len(wrong), 1)
+        self.assertIn("nothing", str(wrong[0]))
+        good = {int(a.get_response().id): a.as_numpy("scores") for a in answers if not isinstance(a, Exception)}
+        self.assertEqual(list(good), [i for i in range(len(x)) if i != 5])
+        for i, value in good.items():
+            close(self, value, expected[i : i + 1])
+
+    def test_grpc_asyncio(self):
+        import tritonclient.grpc.aio as kind
+
+        x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+
+        async def one(client, row):
+            given = kind.InferInput("features", [1, 4], "FP32")
+            given.set_data_from_numpy(row[None])
+            return (await client.infer("dense", [given])).as_numpy("scores")
+
+        async def run():
+            async with kind.InferenceServerClient(self.server.grpc) as client:
+                return await asyncio.gather(*(one(client, row) for row in x))
+
+        close(self, np.concatenate(asyncio.run(run())), expected)
+
+    def test_grpc_typed_contents_and_wrong_messages(self):
+        import grpc
+        from tritonclient.grpc import service_pb2 as messages
+        from tritonclient.grpc import service_pb2_grpc
+
+        x, expected = saved("ids", "in")["ids"], next(iter(saved("ids", "out").values()))
+        with grpc.insecure_channel(self.server.grpc) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+            def infer(code=None, message="", **fields):
+                tensor = {"name": "ids", "datatype": "INT32", "shape": list(x.shape)} | fields.pop("tensor", {})
+                contents = fields.pop("contents", {"int_contents": x.ravel().tolist()})
+                request = messages.ModelInferRequest(
+                    model_name="ids", inputs=[messages.ModelInferRequest.InferInputTensor(contents=messages.InferTensorContents(**contents) if contents else None, **tensor)], **fields
+                )
+                if code is None:
+                    return stub.ModelInfer(request)
+                with self.assertRaises(grpc.RpcError) as caught:
+                    stub.ModelInfer(request)
+                self.assertEqual((caught.exception.code().name, message in caught.exception.details()), (code, True), caught.exception.details())
+
+            answer = infer(id="one")
+            self.assertEqual((answer.id, answer.model_version), ("one", "1"))
+            close(self, np.frombuffer(answer.raw_output_contents[0], "float32").reshape(list(answer.outputs[0].shape)), expected)
+            infer("INVALID_ARGUMENT", "of that type", contents={"fp32_contents": [1.0]})
+            infer("INVALID_ARGUMENT", "elements of type i8", tensor={"datatype": "INT8"}, contents={"int_contents": [1000] * x.size})
+            infer("INVALID_ARGUMENT", "no typed contents", tensor={"datatype": "FP16"})
+            infer("INVALID_ARGUMENT", "unknown datatype", tensor={"datatype": "int"})
+            infer("INVALID_ARGUMENT", "2^40", tensor={"shape": [1 << 40, 1 << 40]})
+            infer("INVALID_ARGUMENT", "both typed and raw", raw_input_contents=[x.tobytes()])
+            infer("INVALID_ARGUMENT", "all of them are raw", raw_input_contents=[x.tobytes()] * 2)
+            infer("INVALID_ARGUMENT", "bytes; got 3", contents=None, raw_input_contents=[b"abc"])
+            infer("NOT_FOUND", "version", model_version="7")
+            raw = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+            for junk in (b"\xff" * 100, os.urandom(2000)):
+                with self.assertRaises(grpc.RpcError):
+                    raw(junk)
+            with self.assertRaises(grpc.RpcError) as caught:
+                raw(b"\0" * (5 << 20))
+            self.assertEqual(caught.exception.code().name, "RESOURCE_EXHAUSTED")
+            infer()
+
+    def test_many_clients_of_both_protocols_at_once_get_their_own_answers(self):
+        import tritonclient.grpc as over_grpc
+        import tritonclient.http as over_http
+
+        x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+
+        def work(number):
+            kind = over_http if number % 2 else over_grpc
+            with kind.InferenceServerClient(self.server.http if number % 2 else self.server.grpc) as client:
+                for step in range(25):
+                    at = (number * 31 + step * 7) % (len(x) - 3)
+                    samples = 1 + (number + step) % 3
+                    given = kind.InferInput("features", [samples, 4], "FP32")
+                    given.set_data_from_numpy(x[at : at + samples])
+                    close(self, client.infer("dense", [given]).as_numpy("scores"), expected[at : at + samples])
+            return True
+
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            self.assertTrue(all(pool.map(work, range(12))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""serve with local clients: answers against Keras's, from many processes, through everything that clients, files and signals may do."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import program
+import serving
+import tutti_client
+
+DENSE = program.DATA / "dense.keras"
+GIVEN, EXPECTED = serving.arrays("dense")
+X, Y = next(iter(GIVEN.values())), next(iter(EXPECTED.values()))
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def work(client, seed, count, model=None):
+    """In a worker: how many of so many answers are right."""
+    choose = np.random.default_rng(seed)
+    right = 0
+    for _ in range(count):
+        rows = choose.integers(0, len(X), size=choose.integers(1, 4))
+        right += np.allclose(client.predict(X[rows], model=model), Y[rows], **CLOSE)
+    return right
+
+
+def work_for_ever(client, seed, wrong):
+    while True:
+        if work(client, seed, 20) != 20:
+            wrong.value += 1
+
+
+def scribble(path, seconds, seed):
+    """A client that writes anything anywhere in its region, again and again."""
+    choose = random.Random(seed)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        client = tutti_client.Client(path, model="dense")
+        try:
+            client.predict(X[:1])
+            region = client.connection.region
+            for _ in range(200):
+                for _ in range(choose.randrange(1, 30)):
+                    at = choose.choice((choose.randrange(320), choose.randrange(region.slots_at), choose.randrange(len(region.bytes))))
+                    region.bytes[at] = choose.randrange(256)
+                region.ring()
+            client.predict(X[:1], timeout=0.05)
+        except (tutti_client.RemoteError, ConnectionError, ValueError, TypeError, IndexError, OverflowError):
+            pass
+        client.close()
+
+
+class LocalTest(serving.ServeTest):
+    def test_workers_by_spawn_and_fork_get_the_answers_of_keras(self):
+        self.serve(DENSE)
+        client = self.client()
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)  # connected before the fork
+        self.succeed("predict", DENSE, program.DATA / "dense_in.npz", "-o", "y.npy")
+        np.testing.assert_array_equal(client.predict(X), np.load(self.folder / "y.npy"))  # the same program gives the same bits
+        for method in ("fork", "spawn"):
+            with multiprocessing.get_context(method).Pool(3) as pool:
+                self.assertEqual(pool.starmap(work, [(client, seed, 50) for seed in range(6)]), [50] * 6)
+        self.assertEqual(work(client, 9, 50), 50)
+
+    def test_threads_share_a_client(self):
+        self.serve(DENSE)
+        client = self.client(slots=2)
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
+            self.assertEqual(list(pool.map(lambda seed: work(client, seed, 60), range(5))), [60] * 5)
+
+    def test_models_of_all_kinds_side_by_side(self):
+        names = ("dense", "ids", "image", "legacy", "nested", "open_time", "recurrent", "repeated", "two_by_two", "wide", "bfloat16")
+        files = {name: program.DATA / f"{name}{'.h5' if name == 'legacy' else '.keras'}" for name in names}
+        self.serve(*files.values())
+        client = self.client()
+        self.assertEqual(sorted(client.models()), sorted(names))
+        for name in names:
+            given, expected = serving.arrays(name)
+            model = client.model(name)
+            self.succeed("predict", files[name], program.DATA / f"{name}_in.npz", "-o", "y.npz")
+            ours = np.load(self.folder / "y.npz")
+            found = client.predict(given if set(given) == set(model.input_names) else list(given.values()), model=name)
+            found = found if isinstance(found, list) else [found]
+            self.assertEqual(len(found), len(expected), name)
+            for output, array in zip(model.output_names, found):
+                wanted = ours[output]
+                if wanted.dtype != array.dtype and array.dtype == np.uint16:  # bfloat16 are bits here, and float32 there
+                    array = (array.astype(np.uint32) << 16).view(np.float32)
+                np.testing.assert_allclose(array, wanted, err_msg=name, **CLOSE)
+
+    def test_futures(self):
+        self.serve(DENSE)
+        client = self.client(slots=4)
+        futures = [client.submit(X[i : i + 1]) for i in range(len(X))]  # more than there are slots
+        for i, future in enumerate(concurrent.futures.as_completed(futures, timeout=30)):
+            self.assertIsNone(future.exception())
+        for i, future in enumerate(futures):
+            np.testing.assert_allclose(future.result(), Y[i : i + 1], **CLOSE)
+        called = threading.Event()
+        client.submit(X).add_done_callback(lambda future: (client.predict(X), called.set()))  # a callback may ask again
+        self.assertTrue(called.wait(10))
+        bad = client.submit(np.zeros((2, 9), "f"))
+        self.assertEqual(bad.exception(timeout=10).kind, "bad_request")
+        one = client.submit(X)
+        if one.cancel():
+            self.assertTrue(one.cancelled())
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
+
+    def test_errors_say_what_is_wrong(self):
+        self.serve(DENSE, program.DATA / "two_by_two.keras")
+        client = self.client()
+        with self.assertRaisesRegex(tutti_client.RemoteError, "which model\\? There are dense, two_by_two"):
+            client.predict(X)
+        with self.assertRaisesRegex(tutti_client.RemoteError, "no model 'dens' \\(did you mean 'dense'\\?\\)"):
+            client.predict(X, model="dens")
+        with self.assertRaisesRegex(tutti_client.RemoteError, "input 'features' is f32\\[-1, 4\\]; got f32\\[1, 3\\]") as raised:
+            client.predict(np.zeros((1, 3)), model="dense")
+        self.assertEqual(pickle.loads(pickle.dumps(raised.exception)).kind, "bad_request")
+        with self.assertRaisesRegex(tutti_client.RemoteError, "takes 2 inputs; got 1"):
+            client.predict([X[:1]], model="two_by_two")
+        with self.assertRaisesRegex(tutti_client.RemoteError, "no input \\['q'\\]"):
+            client.predict({"q": X}, model="dense")
+        with self.assertRaisesRegex(ConnectionError, "nobody serves at"):
+            tutti_client.Client(self.folder / "nowhere").predict(X)
+        np.testing.assert_allclose(client.predict(X, model="dense"), Y, **CLOSE)
+
+    def test_arrays_that_need_more_room_get_it(self):
+        self.serve(DENSE)
+        client = self.client(slot_bytes=4096)
+        for count in (1, 5_000, 3, 100_000):
+            rows = np.arange(count) % len(X)
+            np.testing.assert_allclose(client.predict(X[rows]), Y[rows], **CLOSE)
+
+    def test_clients_that_are_killed_or_scribble_harm_nobody(self):
+        server = self.serve(DENSE)
+        context = multiprocessing.get_context("fork")
+        scribbler = context.Process(target=scribble, args=(self.socket, 2, 5))
+        scribbler.start()
+        wrong = context.Value("i", 0)
+        for seed in range(12):
+            worker = context.Process(target=work_for_ever, args=(tutti_client.Client(self.socket, model="dense"), seed, wrong))
+            worker.start()
+            time.sleep(0.05 + 0.01 * seed)
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.join()
+            self.assertEqual(work(self.client(model="dense"), seed, 10), 10)
+        scribbler.join()
+        self.assertEqual(scribbler.exitcode, 0)
+        self.assertEqual(wrong.value, 0)
+        self.assertIsNone(server.process.poll())
+        self.assertEqual(server.end(signal.SIGTERM)[0], 143)
+
+    def test_a_stopped_client_keeps_nobody_waiting(self):
+        self.serve(DENSE)
+        context = multiprocessing.get_context("fork")
+        wrong = context.Value("i", 0)
+        worker = context.Process(target=work_for_ever, args=(tutti_client.Client(self.socket), 0, wrong))
+        worker.start()
+        time.sleep(0.2)
+        os.kill(worker.pid, signal.SIGSTOP)
+        self.assertEqual(work(self.client(), 1, 200), 200)
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+
+    def test_signals_end_it_when_what_is_under_way_is_answered(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            server = self.serve(DENSE, "--max-wait", 200_000)
+            client = self.client()
+            client.predict(X[:1])
+            future = client.submit(X[:2])
+            time.sleep(0.05)
+            found, said = server.end(number)
+            self.assertEqual(found, code)
+            np.testing.assert_allclose(future.result(timeout=10), Y[:2], **CLOSE)
+            self.assertEqual(said[-1], "tutti: error: [interrupted] all requests were answered")
+            self.assertFalse(self.socket.exists())
+            with self.assertRaises(ConnectionError):
+                client.predict(X)
+
+    def test_a_changed_file_is_served_once_it_is_whole(self):
+        model = self.folder / "m.keras"
+        shutil.copy(DENSE, model)
+        server = self.serve(model, "--poll", 50)
+        client = self.client()
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
+        model.write_bytes(DENSE.read_bytes()[:1000])
+        server.wait_for("tutti: warning: model 'm' version 1 goes on with what it had")
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
+        shutil.copy(program.DATA / "batch_mean.keras", self.folder / "next")
+        os.replace(self.folder / "next", model)
+        server.wait_for("each request alone: it mixes the samples of a batch")
+
+    def test_the_example_of_the_docs(self):
+        self.serve(DENSE)
+        run = subprocess.run([sys.executable, program.ROOT / "examples" / "serve_workers.py", self.socket], capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, "^1000 predictions of shape \\(3,\\) by 4 workers")
+
+    def test_wrong_usage(self):
+        self.refuse(2, "MODEL or --repository is needed", "serve", "--socket", "s")
+        self.refuse(2, "[usage]", "serve", DENSE)
+        self.refuse(2, "--queue", "serve", DENSE, "--socket", "s", "--queue", "0")
+        self.refuse(1, "a model's name is", "serve", f"a b={DENSE}", "--socket", "s")
+        self.refuse(1, "two models are called 'dense'", "serve", DENSE, DENSE, "--socket", "s")
+        self.refuse(1, "the repository", "serve", "--repository", "nowhere", "--socket", "s")
+        self.serve(DENSE)
+        run = subprocess.run([self.program, "serve", DENSE, "--socket", self.socket], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("another server listens at", run.stderr.splitlines()[-1])
+
+    def test_soak(self):
+        """Clients come, are killed and send nonsense, while the model is reloaded: every answer is right, and memory stays. TUTTI_SOAK_SECONDS makes it long."""
+        seconds = float(os.environ.get("TUTTI_SOAK_SECONDS", 5))
+        model = self.folder / "dense.keras"
+        shutil.copy(DENSE, model)
+        server = self.serve(model, "--poll", 100)
+        context = multiprocessing.get_context("fork")
+        wrong = context.Value("i", 0)
+        choose = random.Random(1)
+        workers, before, waits = [], 0, []
+        client = self.client(model="dense")
+        end, grown = time.monotonic() + seconds, time.monotonic() + seconds / 2
+        while time.monotonic() < end:
+            while len(workers) < 3:
+                workers.append(context.Process(target=work_for_ever, args=(tutti_client.Client(self.socket, model="dense"), choose.randrange(1 << 30), wrong)))
+                workers[-1].start()
+            if choose.random() < 0.1:
+                worker = workers.pop(choose.randrange(len(workers)))
+                os.kill(worker.pid, signal.SIGKILL)
+                worker.join()
+            if choose.random() < 0.05:
+                shutil.copy(DENSE, self.folder / "next")
+                os.replace(self.folder / "next", model)
+            for _ in range(20):
+                begin = time.perf_counter()
+                if choose.random() < 0.01:
+                    with self.assertRaises(tutti_client.RemoteError):
+                        client.predict(np.zeros((1, choose.randrange(5, 9)), "f"))
+                else:
+                    rows = [choose.randrange(len(X)) for _ in range(choose.randrange(1, 5))]
+                    self.assertTrue(np.allclose(client.predict(X[rows]), Y[rows], **CLOSE))
+                waits.append(time.perf_counter() - begin)
+            if before == 0 and time.monotonic() > grown:
+                before = server.memory()
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.join()
+        self.assertEqual(wrong.value, 0)
+        if not self.sanitized:
+            self.assertLess(server.memory() - before, 64 << 20)
+        waits.sort()
+        print(f"soak: {len(waits)} requests of one client, p50 {waits[len(waits) // 2] * 1e6:.0f} us, p99 {waits[len(waits) * 99 // 100] * 1e6:.0f} us", file=sys.stderr)
+        self.assertEqual(server.end(signal.SIGTERM)[0], 143)
+
+
+if __name__ == "__main__":
+    program.main()
