@@ -95,9 +95,9 @@ class Ours:
 class Peer:
     """The same in a process that stays, because a peer and its Python take seconds to start; stopped between its turns, because some spin."""
 
-    def __init__(self, folder, engine, threads):
+    def __init__(self, folder, engine, threads, script="engines.py"):
         self.process = subprocess.Popen(
-            [sys.executable, PEERS / "engines.py", engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [sys.executable, PEERS / script, engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         self.result = self.answer()
         self.process.send_signal(signal.SIGSTOP)

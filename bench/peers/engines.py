@@ -69,6 +69,19 @@ def jax_vmap(folder, x, threads):
     return lambda: function(stacked, sample).block_until_ready(), np.asarray
 
 
+def jax_jit(folder, x, threads):
+    """The model in one jitted function, its weights on the device; arrays of the host go in and out."""
+    os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    import jax
+    import jax.numpy as jnp
+    import keras
+
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+    weights, rest = ([jnp.asarray(v.value) for v in group] for group in (model.trainable_variables, model.non_trainable_variables))
+    function = jax.jit(lambda weights, rest, sample: model.stateless_call(weights, rest, sample)[0])
+    return lambda: np.asarray(function(weights, rest, x)), np.asarray
+
+
 def tf_function(folder, x, threads, jit_compile=False):
     model = keras_model(folder, threads)
     import tensorflow as tf
@@ -119,6 +132,7 @@ ENGINES = {
     "keras.predict": keras_predict,
     "keras.predict loop": keras_loop,
     "JAX vmap": jax_vmap,
+    "jax.jit": jax_jit,
     "keras call": keras_call,
     "tf.function": tf_function,
     "tf.function XLA": tf_xla,

@@ -7,6 +7,8 @@ import os
 import pathlib
 import sys
 
+import onnx_writer
+
 os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 APPLICATIONS = (
@@ -95,44 +97,9 @@ def to_onnx(model, file):
     import tf2onnx
 
     if isinstance(model.layers[0], keras.layers.LSTM):
-        return lstm_to_onnx(model, file)
+        return onnx_writer.OnnxWriter([model], (1, *model.input_shape[1:])).save(file)
     function, signature = traced(model)
     tf2onnx.convert.from_function(function, input_signature=signature, opset=18, output_path=str(file))
-
-
-def lstm_to_onnx(model, file):
-    """LSTM and Dense as ONNX's own operators: the converters unroll Keras 3's loop, which would be no fair peer."""
-    import numpy as np
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    recurrent, dense = model.layers
-    units, (_, steps, features) = recurrent.units, model.input_shape
-
-    def gates(matrix):  # Keras: input, forget, cell, output; ONNX: input, output, forget, cell
-        i, f, c, o = np.split(matrix, 4, axis=-1)
-        return np.concatenate([i, o, f, c], axis=-1)
-
-    kernel, recurrent_kernel, bias = (gates(w) for w in recurrent.get_weights())
-    weights = {
-        "W": kernel.T[None],
-        "R": recurrent_kernel.T[None],
-        "B": np.concatenate([bias, np.zeros_like(bias)])[None],
-        "kernel": dense.get_weights()[0],
-        "bias": dense.get_weights()[1],
-        "row": np.array([1, units]),
-    }
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["series"], perm=[1, 0, 2]),
-        helper.make_node("LSTM", ["series", "W", "R", "B"], ["", "last"], hidden_size=units),
-        helper.make_node("Reshape", ["last", "row"], ["state"]),
-        helper.make_node("Gemm", ["state", "kernel", "bias"], ["y"]),
-    ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, steps, features))]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, dense.units))]
-    initializers = [numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "lstm", inputs, outputs, initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), str(file))
 
 
 if __name__ == "__main__":
