@@ -1,11 +1,14 @@
 """Writes what the fuzzers begin with: make_seeds.py OUT. OUT/TARGET/NAME are small files that between them have every structure of their format."""
 
+import gzip
 import io
 import itertools
 import json
 import pathlib
+import struct
 import sys
 import zipfile
+import zlib
 
 import h5py
 import numpy as np
@@ -96,8 +99,32 @@ def make_hdf5(out):
                 write(file)
 
 
+def make_http_infer(out):
+    """The first byte is the kind, the second how many bytes follow the JSON, or which encoding or input."""
+    tensor = {"name": "a", "shape": [1, 2], "datatype": "FP32"}
+    json_data = {"id": "1", "inputs": [tensor | {"data": [[1, 2.5]]}], "outputs": [{"name": "o", "parameters": {"binary_data": True}}], "parameters": {"priority": 1, "timeout": 5}}
+    (out / "v2_json").write_bytes(b"\0\0" + json.dumps(json_data).encode())
+    (out / "v2_binary").write_bytes(b"\0\x08" + json.dumps({"inputs": [tensor | {"parameters": {"binary_data_size": 8}}]}).encode() + bytes(8))
+    (out / "tf_rows").write_bytes(b"\1\0" + json.dumps({"instances": [{"a": [1, 2], "b": 3, "c": [True]}]}).encode())
+    (out / "tf_columns").write_bytes(b"\1\0" + json.dumps({"signature_name": "serving_default", "inputs": {"a": [[1, 2]], "b": [3], "c": [[False]]}}).encode())
+    (out / "tf_one").write_bytes(b"\2\0" + json.dumps({"instances": [[1, 2], [3, 4]]}).encode())
+    (out / "gzip").write_bytes(b"\3\1" + gzip.compress(b"hello" * 100, mtime=0))
+    (out / "deflate").write_bytes(b"\3\0" + zlib.compress(b"hello" * 100))
+    for name, path in {"infer": "/v2/models/a%20b/versions/3/infer", "predict": "/v1/models/a:predict", "load": "/v2/repository/models/a/load"}.items():
+        (out / f"path_{name}").write_bytes(b"\4\0" + path.encode())
+
+
+def make_serve_region(out):
+    """The first byte says whether it is a control message or a region: how many requests, eight of them, the beginnings of slots."""
+    hello = json.dumps({"hello": 1, "slots": 8, "slot_bytes": 65536}).encode()
+    (out / "hello").write_bytes(b"\0" + struct.pack("<I", len(hello)) + hello)
+    predict, cancel = (struct.pack("<QIIIIiIQQ16x", tag, tag, 0, 0, 2 - tag, 0, 0, 256, 0) for tag in (1, 2))
+    tensor = struct.pack("<IIQQQ8q", 11, 2, 128, 16, 0, 1, 4, 0, 0, 0, 0, 0, 0)
+    (out / "region").write_bytes(b"\1\2" + predict + cancel + bytes(6 * 64) + tensor)
+
+
 def main():
-    for name, make in {"json": make_json, "zip": make_zip, "hdf5": make_hdf5}.items():
+    for name, make in {"json": make_json, "zip": make_zip, "hdf5": make_hdf5, "http_infer": make_http_infer, "serve_region": make_serve_region}.items():
         folder = pathlib.Path(sys.argv[1]) / name
         folder.mkdir(parents=True, exist_ok=True)
         make(folder)
