@@ -1,13 +1,15 @@
 """The model of ./x demo and of the README: make_demo.py OUT. Says in which quarter of an image the bright spot is.
 
-Writes spots.keras, spots.h5, images.npy and expected.npy (what Keras predicts for them); and for docs/forecast.md passengers.csv with
+Writes spots.keras, spots.h5, images.npy and expected.npy (what Keras predicts for them); for docs/bulk.md the same images as photos/*.png, and a broken one; and for docs/forecast.md passengers.csv with
 year_1.keras ... year_4.keras, which predict the next month.
 """
 
 import os
 import pathlib
 import shutil
+import struct
 import sys
+import zlib
 
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -51,6 +53,25 @@ def seasonal(name, share):
     return model
 
 
+def png(pixels):
+    """A gray image, without any library."""
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    height, width = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def make_photos(folder, pixels):
+    (folder / "night").mkdir(parents=True, exist_ok=True)
+    for i, one in enumerate(pixels):
+        data = png((one[..., 0] * 255).clip(0, 255).astype("uint8"))
+        (folder / ("night" if i % 2 else "") / f"{i}.png").write_bytes(data)
+    (folder / "torn.png").write_bytes(data[: len(data) // 2])
+
+
 def main():
     absl.logging.set_verbosity(absl.logging.ERROR)  # Keras would rather not write .h5
     out = pathlib.Path(sys.argv[1])
@@ -72,6 +93,7 @@ def main():
     model.save(out / "spots.keras")
     model.save(out / "spots.h5")
     np.save(out / "images.npy", pixels)
+    make_photos(out / "photos", pixels)
     np.save(out / "expected.npy", model.predict(pixels, verbose=0))
     for i, share in enumerate((0.6, 0.8, 1.0, 1.1), 1):
         seasonal(f"year_{i}", share).save(out / f"year_{i}.keras")
