@@ -13,21 +13,9 @@ import zipfile
 import h5py
 import numpy as np
 
-from program import ProgramTest, main
+from program import main
+from scale_jobs import ScaleTest
 
-JOBS = """
-[[job]]
-name = "a"
-build = "{layers}"
-input = [{columns}]
-x = "x.npy"
-y = "y.npy"
-loss = "mse"
-batch_size = {batch}
-epochs = {epochs}
-seed = 3
-optimizer = {{ name = "sgd", learning_rate = 0.05, momentum = 0.9 }}
-"""
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none", "-np"]
 
 
@@ -38,14 +26,7 @@ def weights(path):
     return out
 
 
-class ScaleTest(ProgramTest):
-    def write(self, samples=90, columns=6, batch=16, epochs=4, layers="dense 24 tanh; dropout 0.2; dense 1"):
-        random = np.random.default_rng(1)
-        x = random.standard_normal((samples, columns)).astype("float32")
-        np.save(self.folder / "x.npy", x)
-        np.save(self.folder / "y.npy", np.tanh(x[:, :1] - x[:, 1:2]))
-        (self.folder / "jobs.toml").write_text(JOBS.format(layers=layers, columns=columns, batch=batch, epochs=epochs))
-
+class DevicesTest(ScaleTest):
     def expect_same(self, a, b, relative):
         ours, theirs = (weights(self.folder / out / "a" / "model.keras") for out in (a, b))
         self.assertEqual(set(ours), set(theirs))
@@ -54,9 +35,9 @@ class ScaleTest(ProgramTest):
                 continue
             self.assertLessEqual(np.max(np.abs(value - theirs[name]), initial=0), relative * max(np.max(np.abs(value), initial=0), 1e-6), name)
 
-    def train(self, *arguments):
+    def train(self, *arguments, **options):
         """Small models gain nothing from a second device, and are told so."""
-        run = self.run_program("fit", *arguments)
+        run = self.run_program("fit", *arguments, **options)
         self.assertEqual(run.code, 0, run.err)
         self.assertTrue(all("devices are not faster than one" in line for line in run.err.splitlines()), run.err)
         return run
@@ -72,7 +53,7 @@ class ScaleTest(ProgramTest):
         )
 
 
-class Devices(ScaleTest):
+class Devices(DevicesTest):
     def test_the_plan_is_printed_and_two_devices_train_what_one_does(self):
         self.write()
         self.train("jobs.toml", "--out", "one")
@@ -118,7 +99,7 @@ class Devices(ScaleTest):
 
     def test_a_second_device_that_cannot_help_is_warned_of(self):
         self.write(batch=2)
-        run = self.train("jobs.toml", "--out", "o", "--devices", "2")
+        run = self.train("jobs.toml", "--out", "o", "--devices", "2", environment={"TUTTI_SCALE_CAUSE": "link 1"})
         self.assertRegex(run.err, r"2 devices are not faster than one: .* ms a step computing, .* ms between; hint: --devices 1, or batches of \d+")
 
     def test_wrong_use_is_refused(self):
@@ -134,36 +115,7 @@ class Devices(ScaleTest):
             self.assertIn(words, run.err)
 
 
-class Causes(ScaleTest):
-    def measure(self, cause, *options, **job):
-        self.write(samples=2048, columns=32, **({"batch": 256, "epochs": 1, "layers": "dense 128 tanh; dense 128 tanh; dense 1"} | job))
-        environment = {"TUTTI_SCALE_CAUSE": cause} if cause else {}
-        run = self.run_program("scale", "jobs.toml", "--devices", "1,2", "--only", "strong", "--turn", "150", "--json", *options, environment=environment)
-        self.assertEqual(run.code, 0, run.err)
-        result = run.json["jobs"][0]["results"][-1]
-        self.assertEqual(result["devices"], 2)
-        self.assertAlmostEqual(sum(loss["percent"] for loss in result["lost_to"].values()), 100, delta=0.01)
-        return result
-
-    def expect_share(self, result, name, injected_us):
-        """That much of what is lost, within ten points."""
-        share = 100 * min(1, injected_us / result["lost_us"])
-        self.assertEqual(result["main_loss"], name, result["lost_to"])
-        self.assertAlmostEqual(result["lost_to"][name]["percent"], share, delta=10, msg=result["lost_to"])
-
-    def test_a_slow_reader(self):
-        # 256 samples of 200 us each, with one device and with two: half of it is lost to the second.
-        self.expect_share(self.measure("reader 200"), "input wait", 256 * 200 / 2)
-
-    def test_a_replica_that_sleeps(self):
-        result = self.measure("sleep 1 30000")
-        self.expect_share(result, "skew between replicas", 30000)
-        self.assertEqual(result["slowest_replica"], 1)
-
-    def test_a_thin_link(self):
-        result = self.measure("link 3")
-        self.expect_share(result, "exposed communication", 1e6 * (32 * 128 + 128 + 128 * 128 + 128 + 129) * 4 / 3e6)
-
+class Reports(ScaleTest):
     def test_reports_are_written(self):
         self.write(samples=256)
         run = self.succeed("scale", "jobs.toml", "--devices", "1,2,3", "--turn", "20", "--rounds", "1", "-o", "report.html")
@@ -175,8 +127,14 @@ class Causes(ScaleTest):
         self.assertNotIn("http", page.replace("http-equiv", ""))
         self.assertEqual(self.run_program("scale", "jobs.toml", "--devices", "1,x").code, 2)
 
+    def test_reports_as_json_are_whole_whatever_is_printed(self):
+        self.write(samples=64)
+        self.succeed("scale", "jobs.toml", "--turn", "5", "--rounds", "1", "--only", "strong", "-o", "report.json")
+        (job,) = json.loads((self.folder / "report.json").read_text())["jobs"]
+        self.assertEqual([result["devices"] for result in job["results"]], [1, 2])
 
-class Ranks(ScaleTest):
+
+class Ranks(DevicesTest):
     def finish(self, child, timeout=120):
         out, err = child.communicate(timeout=timeout)
         return child.returncode, out, err

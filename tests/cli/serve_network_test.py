@@ -94,7 +94,7 @@ class NetworkTest(LifeTest):
             self.post(server, "/v1/models/dense:predict", {"instances": [[1, 2, 3, 4]]})
         with caught.exception as error:
             self.assertEqual((error.code, error.headers["Retry-After"]), (503, "1"))
-        self.assertLess(time.monotonic() - begin, 0.5)
+        self.assertLess(time.monotonic() - begin, 1)
         import tritonclient.grpc as kind
 
         with kind.InferenceServerClient(server.grpc) as client:

@@ -81,10 +81,8 @@ void measure(Console& console, ScaleSettings& settings) {
   for (const FitJob& job : read_jobs(settings.jobs)) {
     reports.push_back(measure_scaling(
         job, fit, options, [&](const std::string& text) { console.note(text); }, stop.asked()));
-    if (console.json)
-      all.push(reports.back().json());
-    else
-      print_report(console, reports.back());
+    all.push(reports.back().json());
+    if (!console.json) print_report(console, reports.back());
   }
   if (console.json) console.print(Json(JsonMembers{{"jobs", all}}).dump(2) + "\n");
   if (settings.output.empty()) return;

@@ -1,0 +1,39 @@
+"""tutti scale names the cause that slows a run down. It measures: ctest runs it with nothing beside it."""
+
+from program import main
+from scale_jobs import ScaleTest
+
+
+class Causes(ScaleTest):
+    def measure(self, cause, *options, **job):
+        self.write(samples=2048, columns=32, **({"batch": 256, "epochs": 1, "layers": "dense 128 tanh; dense 128 tanh; dense 1"} | job))
+        environment = {"TUTTI_SCALE_CAUSE": cause} if cause else {}
+        run = self.run_program("scale", "jobs.toml", "--devices", "1,2", "--only", "strong", "--turn", "150", "--json", *options, environment=environment)
+        self.assertEqual(run.code, 0, run.err)
+        result = run.json["jobs"][0]["results"][-1]
+        self.assertEqual(result["devices"], 2)
+        self.assertAlmostEqual(sum(loss["percent"] for loss in result["lost_to"].values()), 100, delta=0.01)
+        return result
+
+    def expect_share(self, result, name, injected_us):
+        """That much of what is lost, within ten points."""
+        share = 100 * min(1, injected_us / result["lost_us"])
+        self.assertEqual(result["main_loss"], name, result["lost_to"])
+        self.assertAlmostEqual(result["lost_to"][name]["percent"], share, delta=10, msg=result["lost_to"])
+
+    def test_a_slow_reader(self):
+        # 256 samples of 200 us each, with one device and with two: half of it is lost to the second.
+        self.expect_share(self.measure("reader 200"), "input wait", 256 * 200 / 2)
+
+    def test_a_replica_that_sleeps(self):
+        result = self.measure("sleep 1 30000")
+        self.expect_share(result, "skew between replicas", 30000)
+        self.assertEqual(result["slowest_replica"], 1)
+
+    def test_a_thin_link(self):
+        result = self.measure("link 3")
+        self.expect_share(result, "exposed communication", 1e6 * (32 * 128 + 128 + 128 * 128 + 128 + 129) * 4 / 3e6)
+
+
+if __name__ == "__main__":
+    main()
