@@ -224,9 +224,16 @@ TEST(cpu_fused_loop, composites_of_every_operand_order) {
         for (Value c : all) {
           graph.output("y", a * b + c);
           graph.output("y", maximum(c + a * b, 0.0));
+          graph.output("y", a + (b - a) * c);
+          graph.output("y", c * (b * b - a) + a);
+          graph.output("y", a - b / (abs(c) + 1.0));
+          graph.output("y", a - b / c);
         }
       }
     }
+    graph.output("y", sqrt(abs(x)) + 1e-3);
+    graph.output("y", sqrt(abs(x)) + row);
+    graph.output("y", x + (row - x) * (row - x));  // a difference of the same in both places
     graph.output("y", x * logistic(x));
     graph.output("y", logistic(x) * x);
     graph.output("y", x * 0.5 * (erf(x * (1 / std::sqrt(2.0))) + 1));

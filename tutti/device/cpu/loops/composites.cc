@@ -14,7 +14,8 @@ CompositeFinder::CompositeFinder(const Graph& graph, std::span<const Node* const
 std::vector<FoundComposite> CompositeFinder::find(const Node& node) const {
   std::vector<FoundComposite> found;
   if (graph_.type(node.results[0]).dtype != DType::f32) return found;
-  for (const Found& one : {gelu(node), hard_silu(node), silu(node), leaky_relu(node), relu(node), multiply_add(node)})
+  for (const Found& one : {gelu(node), hard_silu(node), silu(node), leaky_relu(node), relu(node), toward(node), root_plus(node),
+                           minus_quotient(node), multiply_add(node)})
     if (one) found.push_back(*one);
   return found;
 }
@@ -38,6 +39,40 @@ CompositeFinder::Found CompositeFinder::multiply_add(const Node& sum) const {
     if (const Node* product = inner(Op::multiply, sum.operands[side]))
       return FoundComposite{Composite::multiply_add, {product->operands[0], product->operands[1], sum.operands[1 - side]}, {product}};
   return {};
+}
+
+// a + (b - a) * c, and the same with b * b
+CompositeFinder::Found CompositeFinder::toward(const Node& sum) const {
+  Found found = multiply_add(sum);
+  if (!found) return {};
+  const ValueId a = found->operands[2];
+  for (size_t side : {0u, 1u}) {
+    const Node* difference = inner(Op::subtract, found->operands[side]);
+    if (difference == nullptr || difference->operands[1] != a) continue;
+    found->inside.push_back(difference);
+    found->composite = Composite::toward;
+    found->operands = {a, difference->operands[0], found->operands[1 - side]};
+    const Node* square = inner(Op::multiply, difference->operands[0]);
+    if (square != nullptr && square->operands[0] == square->operands[1]) {
+      found->inside.push_back(square);
+      found->composite = Composite::toward_square;
+      found->operands[1] = square->operands[0];
+    }
+    return found;
+  }
+  return {};
+}
+
+CompositeFinder::Found CompositeFinder::minus_quotient(const Node& node) const {
+  const Node* quotient = node.op == Op::subtract ? inner(Op::divide, node.operands[1]) : nullptr;
+  if (quotient == nullptr) return {};
+  return FoundComposite{Composite::minus_quotient, {node.operands[0], quotient->operands[0], quotient->operands[1]}, {quotient}};
+}
+
+CompositeFinder::Found CompositeFinder::root_plus(const Node& sum) const {
+  const Node* root = sum.op == Op::add ? inner(Op::sqrt, sum.operands[0]) : nullptr;
+  if (root == nullptr) return {};
+  return FoundComposite{Composite::root_plus, {root->operands[0], sum.operands[1]}, {root}};
 }
 
 CompositeFinder::Found CompositeFinder::relu(const Node& node) const {

@@ -1,4 +1,4 @@
-// Neighbouring nodes of a fused loop that one micro-op does at once: activations, multiply-add.
+// Neighbouring nodes of a fused loop that one micro-op does at once: activations, multiply-add, what optimizers are made of.
 #pragma once
 
 #include <optional>
@@ -29,6 +29,9 @@ class CompositeFinder {
   // The number that every element is, or NaN.
   float number(ValueId id) const;
   Found multiply_add(const Node& sum) const;
+  Found toward(const Node& sum) const;
+  Found minus_quotient(const Node& node) const;
+  Found root_plus(const Node& sum) const;
   Found relu(const Node& node) const;
   Found silu(const Node& node) const;
   Found gelu(const Node& node) const;

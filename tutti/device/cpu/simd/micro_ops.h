@@ -16,11 +16,15 @@ MicroOp find_micro_op(const Graph& graph, const Node& node, unsigned scalars = 0
 // as they are, the number among them. Of floats.
 MicroOp find_micro_op_with_constant(Op op, float right);
 
-// Several nodes in one pass over floats. Operands: a, b, c; x; x and the slope.
+// Several nodes in one pass over floats. Operands: a, b, c; x; x and b; x and the slope.
 enum class Composite {
   multiply_add,       // a * b + c, rounded once where the machine can
   multiply_add_relu,  // max(a * b + c, 0)
   add_relu,           // max(a + b, 0)
+  toward,             // a + (b - a) * c: a moving average
+  toward_square,      // a + (b * b - a) * c
+  minus_quotient,     // a - b / c
+  root_plus,          // sqrt(x) + b
   silu,               // x * logistic(x)
   gelu,               // x / 2 * (1 + erf(x / sqrt 2))
   hard_silu,          // x * (min(max(x + 3, 0), 6) / 6)

@@ -56,20 +56,16 @@ void binary(const std::byte* const* operands, std::byte* result, int64_t count) 
   if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i)), Floats(), to + i, n - i);
 }
 
-template <bool at_least_zero, unsigned scalars>
-void multiply_add(const std::byte* const* operands, std::byte* result, int64_t count) {
+template <class F, unsigned scalars>
+void ternary(const std::byte* const* operands, std::byte* result, int64_t count) {
   const Stream<(scalars & 1) != 0> a(operands[0]);
   const Stream<(scalars & 2) != 0> b(operands[1]);
   const Stream<(scalars & 4) != 0> c(operands[2]);
-  const auto of = [](auto x, auto y, auto z) HWY_ATTR {
-    const auto sum = hn::MulAdd(x, y, z);
-    return at_least_zero ? relu(sum) : sum;
-  };
   auto* to = reinterpret_cast<float*>(result);
   const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(of(a.load(i), b.load(i), c.load(i)), Floats(), to + i);
-  if (i < n) store_part(of(a.load_part(i, n - i), b.load_part(i, n - i), c.load_part(i, n - i)), Floats(), to + i, n - i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(a.load(i), b.load(i), c.load(i)), Floats(), to + i);
+  if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i), c.load_part(i, n - i)), Floats(), to + i, n - i);
 }
 
 // Masks as bools of one byte, 0 or 1.
@@ -209,6 +205,24 @@ struct Capped {
   static HWY_INLINE V of(V a, V b) { return at_most(a, b); }
 };
 
+struct MultiplyAdd {
+  static HWY_INLINE V of(V a, V b, V c) { return hn::MulAdd(a, b, c); }
+};
+struct MultiplyAddRelu {
+  static HWY_INLINE V of(V a, V b, V c) { return relu(hn::MulAdd(a, b, c)); }
+};
+struct Toward {
+  static HWY_INLINE V of(V a, V b, V c) { return hn::MulAdd(hn::Sub(b, a), c, a); }
+};
+struct TowardSquare {
+  static HWY_INLINE V of(V a, V b, V c) { return hn::MulAdd(hn::MulSub(b, b, a), c, a); }
+};
+struct MinusQuotient {
+  static HWY_INLINE V of(V a, V b, V c) { return hn::Sub(a, hn::Div(b, c)); }
+};
+struct RootPlus {
+  static HWY_INLINE V of(V x, V b) { return hn::Add(hn::Sqrt(x), b); }
+};
 struct AddRelu {
   static HWY_INLINE V of(V a, V b) { return relu(hn::Add(a, b)); }
 };
@@ -313,19 +327,27 @@ MicroOp find_select(unsigned scalars) {
   }
 }
 
-template <bool at_least_zero>
+template <class F>
 MicroOp multiply_add_with_scalars(unsigned scalars) {
-  constexpr MicroOp forms[] = {multiply_add<at_least_zero, 0>, multiply_add<at_least_zero, 1>, multiply_add<at_least_zero, 2>,
-                               multiply_add<at_least_zero, 3>, multiply_add<at_least_zero, 4>, multiply_add<at_least_zero, 5>,
-                               multiply_add<at_least_zero, 6>};
+  constexpr MicroOp forms[] = {ternary<F, 0>, ternary<F, 1>, ternary<F, 2>, ternary<F, 3>, ternary<F, 4>, ternary<F, 5>, ternary<F, 6>};
   return scalars < 7 ? forms[scalars] : nullptr;
+}
+
+// A scalar stands last, or nowhere.
+template <class F>
+MicroOp with_last_scalar(unsigned scalars) {
+  return scalars == 0 ? ternary<F, 0> : scalars == 4 ? ternary<F, 4> : nullptr;
 }
 
 MicroOp find_composite_f32(Composite composite, unsigned scalars) {
   switch (composite) {
-    case Composite::multiply_add: return multiply_add_with_scalars<false>(scalars);
-    case Composite::multiply_add_relu: return multiply_add_with_scalars<true>(scalars);
+    case Composite::multiply_add: return multiply_add_with_scalars<MultiplyAdd>(scalars);
+    case Composite::multiply_add_relu: return multiply_add_with_scalars<MultiplyAddRelu>(scalars);
     case Composite::add_relu: return with_scalars<AddRelu>(scalars);
+    case Composite::toward: return with_last_scalar<Toward>(scalars);
+    case Composite::toward_square: return with_last_scalar<TowardSquare>(scalars);
+    case Composite::minus_quotient: return with_last_scalar<MinusQuotient>(scalars);
+    case Composite::root_plus: return scalars == 2 ? binary<RootPlus, 2> : nullptr;
     case Composite::leaky_relu: return scalars == 2 ? binary<LeakyRelu, 2> : nullptr;
     case Composite::silu: return scalars == 0 ? unary<Silu> : nullptr;
     case Composite::gelu: return scalars == 0 ? unary<Gelu> : nullptr;
