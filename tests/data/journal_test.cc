@@ -89,7 +89,9 @@ TEST(journal, refuses_other_settings_and_items) {
   Journal({out, run_settings, run_arrays}, false).append(Items(0, 2).rows());
   Json other = run_settings;
   other.set("scale", "1/127");
-  EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { Journal({out, other, run_arrays}, true); }),
+  EXPECT_PRED2(contains, message_of<InvalidArgument>([&] {
+                 Journal({out, other, run_arrays}, true);
+               }),
                R"(had scale "1/255"; now it is "1/127")");
   const std::vector<ArraySpec> wider{{"a", DType::f32, {3}}, run_arrays[1]};
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { Journal({out, run_settings, wider}, true); }), "had output a");

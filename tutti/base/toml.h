@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// Members stand in the order of the file. Dates and times become text. Throws InvalidArgument("toml", ... with line and column) for what is no TOML, or longer than `limit` bytes.
+// Members stand in the order of the file. Dates and times become text. Throws InvalidArgument("toml", ... with line and column) for what is
+// no TOML, or longer than `limit` bytes.
 Json parse_toml(std::string_view text, size_t limit = 16 << 20);
 
 // A value as it is written in a TOML file: text in quotes, lists in brackets. No objects.

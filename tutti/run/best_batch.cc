@@ -20,7 +20,7 @@ std::vector<Tensor> made_of(const std::vector<Type>& rows, int64_t count) {
 int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std::optional<int64_t> samples) {
   constexpr int64_t as_keras = 32, most_bytes = 64 << 20;
   constexpr int64_t larger_bytes = 256 << 10;  // of a batch larger than Keras's: memory hardly depends on what is measured
-  constexpr double long_enough = 400e-6;  // a batch of so many seconds gains nothing from being larger
+  constexpr double long_enough = 400e-6;       // a batch of so many seconds gains nothing from being larger
   int64_t sample_bytes = 1;
   for (const Type& row : rows) sample_bytes += row.bytes();
   const int64_t most = std::clamp<int64_t>(most_bytes / sample_bytes, 1, predictor.batch());

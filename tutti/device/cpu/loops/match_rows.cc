@@ -66,9 +66,7 @@ class RowMatcher {
   }
 
   // Whether the value is as large as x, and no broadcast.
-  bool row_of(ValueId id) const {
-    return type(id).shape == x_shape() && graph_.maker(id).op != Op::broadcast_in_dim;
-  }
+  bool row_of(ValueId id) const { return type(id).shape == x_shape() && graph_.maker(id).op != Op::broadcast_in_dim; }
 
   // The operand of a reduction over trailing axes; the first reduction of a match says which.
   Found reduced(const char* kind, ValueId id) {
