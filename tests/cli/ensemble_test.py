@@ -84,8 +84,30 @@ class Ensembles(program.ProgramTest):
             inner = self.make(name, members=self.members[:2])
             outer = self.make("outer.toml", "--reduce", "max", members=[inner, self.members[2]])
             self.check(self.predict(outer)["max"], np.maximum(np.mean(self.answers[:2], axis=0), self.answers[2]))
-        outer = self.make("outer.keras", members=[self.folder / "inner.keras", self.members[2]])
+        outer = self.make("outer.keras", members=[self.folder / "inner.toml", self.members[2]])
         self.check(np.asarray(keras.saving.load_model(outer)(self.x)), np.mean([np.mean(self.answers[:2], axis=0), self.answers[2]], axis=0))
+
+    def test_an_ensemble_is_fine_tuned_as_keras_does(self):
+        random = np.random.default_rng(5)
+        x, y = random.standard_normal((40, 6)).astype("float32"), random.standard_normal((40, 3)).astype("float32")
+        np.save(self.folder / "train_x.npy", x)
+        np.save(self.folder / "train_y.npy", y)
+        net = keras.saving.load_model(self.make("bag.keras"))
+        net.compile("sgd", "mse")
+        losses = net.fit(x, y, batch_size=8, epochs=3, shuffle=False, verbose=0).history["loss"]
+        self.make("bag.toml")
+        for model in ("bag.keras", "bag.toml"):
+            job = f'[[job]]\nname = "a"\nmodel = "{model}"\nx = "train_x.npy"\ny = "train_y.npy"\nloss = "mse"\noptimizer = "sgd"\nbatch_size = 8\nepochs = 3\nshuffle = false\n'
+            (self.folder / "jobs.toml").write_text(job)
+            self.succeed("fit", "jobs.toml", "--out", "out")
+            rows = (self.folder / "out" / "a" / "history.csv").read_text().splitlines()[1:]
+            np.testing.assert_allclose([float(row.split(",")[1]) for row in rows], losses, rtol=1e-3)
+            trained = keras.saving.load_model(self.folder / "out" / "a" / "model.keras")
+            for ours, theirs in zip(trained.get_weights(), net.get_weights()):
+                np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
+        self.make("spread.toml", "--reduce", "std")
+        (self.folder / "jobs.toml").write_text(job.replace("bag.toml", "spread.toml"))
+        self.refuse(1, "Keras has layers for mean", "fit", "jobs.toml", "--out", "out")
 
     def test_a_folder_and_a_pattern_stand_for_their_models(self):
         folder = self.folder / "many"
@@ -117,7 +139,7 @@ class Ensembles(program.ProgramTest):
 
     def test_refusals(self):
         for words, code, text in [
-            ((*self.members, "--reduce", "median", "-o", self.folder / "no.keras"), 1, "hint: -o X.toml"),
+            ((*self.members, "--reduce", "median", "-o", self.folder / "no.keras"), 1, "(-o X.toml) predicts it"),
             ((*self.members, "--reduce", "mode", "-o", self.folder / "no.toml"), 2, "no reduction 'mode'"),
             ((*self.members, "-o", self.folder / "no.json"), 2, ".keras (Keras opens it) or .toml"),
             ((*self.members,), 2, "-o OUT is needed"),

@@ -8,6 +8,7 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/data/csv.h"
 #include "tutti/keras/write.h"
+#include "tutti/run/ensemble_model.h"
 #include "tutti/run/explain.h"
 #include "tutti/run/manifest.h"
 
@@ -33,36 +34,6 @@ EnsembleOptions options_of(const EnsembleSettings& settings) {
   return out;
 }
 
-// Which layer of Keras does it, or throws when none does.
-keras::MergeLayer merge_layer(const Reduction& reduction) {
-  switch (reduction.kind) {
-    case Reduce::mean: return keras::MergeLayer::average;
-    case Reduce::min: return keras::MergeLayer::minimum;
-    case Reduce::max: return keras::MergeLayer::maximum;
-    case Reduce::sum: return keras::MergeLayer::add;
-    default:
-      fail<Unsupported>("ensemble",
-                        "a .keras file holds mean, weighted mean, min, max and sum, which Keras has layers for; got {}; hint: -o X.toml",
-                        reduction.text());
-  }
-}
-
-void write_keras(const EnsembleSettings& settings, const Ensemble& ensemble) {
-  keras::EnsembleFile file;
-  for (const Reduction& reduction : ensemble.options().reductions) file.outputs.push_back({reduction.name(), merge_layer(reduction)});
-  file.weights = ensemble.options().weights;
-  if (ensemble.options().ignore_nan) fail<Unsupported>("ensemble", "Keras has no layer that ignores NaN; hint: -o X.toml");
-  file.inputs = ensemble.inputs();
-  for (size_t m = 0; m < ensemble.members().size(); ++m) {
-    const auto& member = ensemble.members()[m];
-    const auto* model = dynamic_cast<const keras::Model*>(member.model.get());
-    if (model == nullptr)
-      fail<Unsupported>("ensemble", "member '{}' is a manifest, which a .keras file cannot hold; hint: -o X.toml", member.name);
-    file.members.push_back({member.name, model, ensemble.sources()[m]});
-  }
-  write_ensemble(settings.output, file);
-}
-
 void make(Console& console, const EnsembleSettings& settings) {
   const bool as_keras = settings.output.ends_with(".keras");
   if (!as_keras && !is_manifest(settings.output))
@@ -70,8 +41,7 @@ void make(Console& console, const EnsembleSettings& settings) {
                      fmt::format("an ensemble is written as .keras (Keras opens it) or .toml (any reduction); got '{}'", settings.output));
   EnsembleOptions options;
   as_usage([&] { options = options_of(settings); });
-  if (as_keras)
-    for (const Reduction& reduction : options.reductions) merge_layer(reduction);
+  if (as_keras) require_layers(options);
   const auto paths = find_members(settings.members);
   std::vector<Ensemble::Member> members;
   {
@@ -81,7 +51,7 @@ void make(Console& console, const EnsembleSettings& settings) {
   const Ensemble ensemble(std::move(members), options);
   const Graph graph = ensemble.lower({1, shapes_with(ensemble, 1, ensemble.probe_extent()), nullptr});  // outputs go together, or it throws
   if (as_keras) {
-    write_keras(settings, ensemble);
+    keras::write_model(settings.output, as_keras_model(ensemble));
   } else {
     OutputFile file(settings.output);
     file.write(manifest_text(settings.output, paths, options));

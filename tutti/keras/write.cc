@@ -128,7 +128,7 @@ Json renumbered(const Json& config, int64_t member) {
 
 class EnsembleConfig {
  public:
-  explicit EnsembleConfig(const EnsembleFile& file) : file_(file) {}
+  explicit EnsembleConfig(const EnsembleLayers& file) : file_(file) {}
 
   // The serialized Functional model.
   Json make() {
@@ -256,7 +256,7 @@ class EnsembleConfig {
     add_layer(plain_layer(class_name, JsonMembers{{"name", name}, {"trainable", true}}), name, called_on(std::move(parts)));
   }
 
-  const EnsembleFile& file_;
+  const EnsembleLayers& file_;
   std::set<std::string> names_;
   std::vector<std::string> input_names_;
   Json layers_ = Json::list();
@@ -274,14 +274,14 @@ void copy_values(const Scope& from, Scope& to) {
 
 }  // namespace
 
-void write_ensemble(const std::string& path, const EnsembleFile& ensemble) {
+Model ensemble_model(const EnsembleLayers& ensemble) {
   EnsembleConfig config(ensemble);
-  const Model model = from_config(config.make(), written_version);
+  Model model = from_config(config.make(), written_version);
   if (!model.problems().empty()) fail<InternalError>("keras", "the ensemble has problems: {}", model.problems()[0]);
   for (size_t m = 0; m < ensemble.members.size(); ++m)
     for (const auto& scope : model.variables().children())
       if (scope->path() == config.member_names[m]) copy_values(ensemble.members[m].model->variables(), *scope);
-  write_model(path, model);
+  return model;
 }
 
 }  // namespace tutti::keras

@@ -19,7 +19,7 @@ void write_model(const std::string& path, const Model& model, const CompiledWith
 // An ensemble as layers: members as nested models, then Keras's own merging layers.
 enum class MergeLayer { average, minimum, maximum, add };
 
-struct EnsembleFile {
+struct EnsembleLayers {
   struct Member {
     std::string name;  // made unique
     const Model* model;
@@ -34,6 +34,7 @@ struct EnsembleFile {
   std::vector<Output> outputs;  // for each output of the members
   std::vector<double> weights;  // of average; none: all alike
 };
-void write_ensemble(const std::string& path, const EnsembleFile& ensemble);
+// One model of them, with copies of the members' weights.
+Model ensemble_model(const EnsembleLayers& ensemble);
 
 }  // namespace tutti::keras

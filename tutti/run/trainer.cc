@@ -11,6 +11,7 @@
 #include "tutti/base/file.h"
 #include "tutti/keras/fit/build.h"
 #include "tutti/keras/write.h"
+#include "tutti/run/ensemble_model.h"
 
 namespace tutti {
 
@@ -42,7 +43,7 @@ std::vector<Json> by_output(const Json& json, const std::vector<std::string>& ou
 
 Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job)), options_(options) {
   const auto seed = static_cast<uint64_t>(job_.seed);
-  model_ = std::make_unique<keras::Model>(!job_.model.empty()            ? keras::load(job_.model)
+  model_ = std::make_unique<keras::Model>(!job_.model.empty()            ? load_trainable(job_.model)
                                           : !job_.architecture.is_null() ? keras::build(job_.architecture, seed)
                                                                          : keras::build(job_.build, job_.input, seed));
   if (!model_->problems().empty()) model_->lower({});  // throws, and lists them

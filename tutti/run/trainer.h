@@ -16,7 +16,7 @@ struct StepKind {
   bool training = true;  // else it evaluates
   int64_t batch = 1;
   int64_t steps = 1;  // one after another, in one launch
-  auto operator<=>(const StepKind&) const = default;
+  auto operator<=>(const StepKind& other) const = default;
 };
 
 // Where the states of a job's steps are while it trains, by their place among Trainer::states().
