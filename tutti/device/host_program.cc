@@ -25,6 +25,7 @@ struct HostProgram::Code {
     ValueId state, next;
     int64_t bytes, stage;
     bool staged, trades;  // trades: a step computes it, so that it can be made elsewhere
+    bool in_place;        // the step that computes it is the last to read the state, and writes over it
   };
 
   Sequence sequence;
@@ -65,6 +66,23 @@ struct HostProgram::Code {
     }
   }
 
+  bool may_lie_on(ValueId next, ValueId state, const Graph& graph) const {
+    const auto is_state = [&](ValueId id) { return sequence.root(id) == state; };
+    for (const auto& [value, direct] : outputs)
+      if (is_state(value) || sequence.root(value) == next) return false;
+    for (const auto& other : graph.updates())
+      if (is_state(other.next)) return false;
+    const auto steps = sequence.steps();
+    const auto makes = [&](const Step& step) { return std::find(step.results.begin(), step.results.end(), next) != step.results.end(); };
+    const auto made = std::find_if(steps.begin(), steps.end(), makes);
+    if (made == steps.end() || std::count_if(made->operands.begin(), made->operands.end(), is_state) != 1) return false;
+    for (auto later = made + 1; later != steps.end(); ++later)
+      if (std::any_of(later->operands.begin(), later->operands.end(), is_state)) return false;
+    const auto& over = made->kernel.over;
+    return std::any_of(over.begin(), over.end(),
+                       [&](const ResultOver& one) { return made->results[one.result] == next && is_state(made->operands[one.operand]); });
+  }
+
   // A new value that lies in a state's own bytes (a state handed on to another) must be read before any state is written.
   void plan_updates(const Graph& graph) {
     std::set<ValueId> taken;
@@ -74,8 +92,9 @@ struct HostProgram::Code {
       bool staged = source.op == Op::parameter && role(source) == Graph::Role::state;
       int64_t bytes = graph.type(update.next).bytes();
       const bool computed = sequence.plan().offset[at(root)] != Plan::outside && graph.type(root).bytes() == bytes && bytes > 0;
-      updates.push_back({update.state, update.next, bytes, staged_bytes, staged, computed && taken.insert(root).second});
-      if (updates.back().trades) traded_bytes += bytes;
+      const bool in_place = computed && !taken.contains(root) && may_lie_on(root, update.state, graph);
+      updates.push_back({update.state, update.next, bytes, staged_bytes, staged, computed && taken.insert(root).second, in_place});
+      if (updates.back().trades && !in_place) traded_bytes += bytes;
       if (staged) staged_bytes += bytes;
     }
   }
@@ -128,6 +147,11 @@ void HostProgram::make_frame(StateBuffers* shared) {
     }
     const auto state = std::find_if(code_->states.begin(), code_->states.end(), [&](const auto& one) { return one.value == update.state; });
     const auto index = static_cast<size_t>(state - code_->states.begin());
+    if (update.in_place) {
+      traded_.push_back(true);
+      in_place_.push_back({sequence.root(update.next), index});
+      continue;
+    }
     auto* buffer = dynamic_cast<HostBuffer*>(states_[index].get());
     traded_.push_back(buffer != nullptr);
     if (buffer == nullptr) continue;  // a part of another buffer: its bytes stay where they are
@@ -176,6 +200,7 @@ void HostProgram::bind_arguments(std::span<Buffer* const> inputs, std::span<Buff
     if (sequence.value(frame, id) != data) sequence.bind(frame, id, data);
   };
   for (size_t i = 0; i < states_.size(); ++i) bind(code_->states[i].value, states_[i]->host().data());  // others may have traded them
+  for (const auto& [next, state] : in_place_) bind(next, states_[state]->host().data());
   for (size_t i = 0; i < inputs.size(); ++i) bind(code_->inputs[i], inputs[i]->host().data());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [value, direct] = code_->outputs[i];

@@ -40,6 +40,11 @@ class HostProgram : public Program {
     Tensor tensor;
   };
   std::vector<Spare> spares_;
+  struct Place {
+    ValueId next;
+    size_t state;
+  };
+  std::vector<Place> in_place_;  // next values that are written over their states
   Tensor frame_, staging_;
   std::vector<bool> traded_;  // by update: whether its state lies in a buffer that can trade places
   Collective* collective_ = nullptr;

@@ -39,9 +39,10 @@ template <class... Arguments>
 class KernelFunction {
  public:
   KernelFunction() = default;
+  // A kernel is whatever does its work. NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
   template <class F>
-  requires(!std::is_same_v<std::decay_t<F>, KernelFunction>) KernelFunction(F&& f)
-      : call_(std::forward<F>(f)) {  // NOLINT(google-explicit-constructor): a kernel is whatever does its work
+  requires(!std::is_same_v<std::decay_t<F>, KernelFunction>) KernelFunction(F&& f)  // NOLINT
+      : call_(std::forward<F>(f)) {
     static_assert(std::is_invocable_v<const std::decay_t<F>&, Arguments...>, "a kernel that threads share keeps nothing between runs");
   }
   void operator()(Arguments... arguments) const { call_(arguments...); }
@@ -51,10 +52,16 @@ class KernelFunction {
   std::function<void(Arguments...)> call_;
 };
 
+// Result and operand by index: the result may lie in the bytes of the operand, if nobody reads that later.
+struct ResultOver {
+  size_t result, operand;
+};
+
 struct Kernel {
   KernelFunction<const Pointers&> run;
   int64_t workspace = 0;         // bytes
   bool keeps_workspace = false;  // between the runs of a loop nobody else has it
+  std::vector<ResultOver> over = {};
   std::vector<KernelBody> bodies = {};
   // With bodies: the same run, the seconds of their steps added one after another, as Sequence::run_timed does.
   KernelFunction<const Pointers&, std::span<double> /* seconds */> run_timed = {};

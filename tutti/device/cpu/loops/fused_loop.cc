@@ -69,6 +69,7 @@ class Maker {
     }
     choose_instructions();
     for (const Instruction& instruction : instructions_) add_step(instruction);
+    find_places();
     // Filled pointers stand behind the slots, registers behind both.
     int64_t head = Plan::aligned(static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)));
     for (auto& [slot, offset] : loop.registers) offset += head;
@@ -77,7 +78,43 @@ class Maker {
     return loop;
   }
 
+  std::vector<ResultOver> over;  // of the loop that was made
+
  private:
+  // A result may lie on an operand of its type that is read at its own place only, and by no instruction behind the result's own.
+  void find_places() {
+    for (size_t o = 0; o < operands_.size(); ++o) {
+      const auto reads = [&](const Source& source) { return source.value == operands_[o]; };
+      const auto source = std::find_if(sources_.begin(), sources_.end(), reads);
+      if (std::count_if(sources_.begin(), sources_.end(), reads) != 1 || source->offset != 0) continue;
+      if (!(graph_.type(operands_[o]).shape == shape_) || source->strides != steps_of_shape()) continue;
+      const size_t last = last_reading(static_cast<size_t>(source - sources_.begin()));
+      for (size_t r = 0; r < results_.size(); ++r)
+        if (graph_.type(results_[r]) == graph_.type(operands_[o]) && maker_of(results_[r]) >= last) over.push_back({r, o});
+    }
+  }
+
+  // As sources have them: an axis of one element has no step.
+  Ints steps_of_shape() const {
+    Ints out = shape_.strides();
+    for (int64_t axis = 0; axis < shape_.rank(); ++axis)
+      if (shape_[axis] == 1) out[static_cast<size_t>(axis)] = 0;
+    return out;
+  }
+
+  size_t last_reading(size_t source) {
+    size_t last = 0;
+    for (size_t i = 0; i < instructions_.size(); ++i)
+      for (ValueId id : instructions_[i].operands)
+        if (!is_inside(id) && source_index(id) == source) last = i;
+    return last;
+  }
+
+  size_t maker_of(ValueId id) const {
+    const auto makes = [&](const Instruction& instruction) { return instruction.node->results[0] == id; };
+    return static_cast<size_t>(std::find_if(instructions_.begin(), instructions_.end(), makes) - instructions_.begin());
+  }
+
   bool is_inside(ValueId id) const {
     auto found = made_by_.find(id);
     return found != made_by_.end() && is_fusible(*found->second);
@@ -297,9 +334,12 @@ bool has_vector_code(const Graph& graph, const Node& node) { return find_micro_o
 
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
                        std::span<const ValueId> results, int threads) {
-  BlockLoop loop = Maker(graph, nodes, operands, results).make(threads);
-  int64_t workspace = loop.thread_bytes * threads;
-  return {std::move(loop), workspace};
+  Maker maker(graph, nodes, operands, results);
+  BlockLoop loop = maker.make(threads);
+  const int64_t workspace = loop.thread_bytes * threads;
+  Kernel kernel{std::move(loop), workspace};
+  kernel.over = std::move(maker.over);
+  return kernel;
 }
 
 }  // namespace tutti::cpu
