@@ -93,6 +93,7 @@ class V2Test(ServeTest):
         self.get_json("/v2/repository/models/ids/load", {})
         self.assertEqual(self.ask("/v2/models/ids/ready")[0], 200)
         self.refused(404, "nothing", "/v2/repository/models/nothing/load", {})
+        self.refused(400, "server's own files", "/v2/repository/models/ids/load", {"parameters": {"file:1/model.keras": "UEsDBA=="}})
         self.refused(400, "shared memory", "/v2/systemsharedmemory/region/a/register", {"key": "/a", "offset": 0, "byte_size": 4})
 
     def test_malformed_requests_get_their_error_and_the_server_goes_on(self):

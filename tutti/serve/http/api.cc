@@ -61,14 +61,24 @@ HttpAnswer server_metadata(std::string_view version) {
   return json_answer(JsonMembers{{"name", "tutti"}, {"version", version}, {"extensions", std::move(extensions)}});
 }
 
+Json parse_small(const HttpRequest& request, const CallLimits& limits) {
+  return request.body.empty() ? Json()
+                              : Json::parse(request.body, {.bytes = request.body.size(), .depth = limits.json_depth, .values = 1000});
+}
+
+// Of Triton, a client may send a configuration or files of its own.
+void refuse_parameters(const HttpRequest& request, const CallLimits& limits) {
+  const Json json = parse_small(request, limits);
+  const Json* parameters = json.is_object() ? json.find("parameters") : nullptr;
+  if (parameters && parameters->is_object() && parameters->size() > 0)
+    refuse(FailureKind::bad_request, "models are loaded from the server's own files; parameters are not taken");
+}
+
 // {"ready": true} leaves out what is not.
 HttpAnswer repository_index(const Models& models, const HttpRequest& request, const CallLimits& limits) {
-  bool ready_only = false;
-  if (!request.body.empty()) {
-    const Json json = Json::parse(request.body, {.bytes = request.body.size(), .depth = limits.json_depth, .values = 1000});
-    const Json* ready = json.is_object() ? json.find("ready") : nullptr;
-    ready_only = ready && ready->is_bool() && ready->as_bool();
-  }
+  const Json json = parse_small(request, limits);
+  const Json* ready = json.is_object() ? json.find("ready") : nullptr;
+  const bool ready_only = ready && ready->is_bool() && ready->as_bool();
   Json out = Json::list();
   for (const VersionInfo& info : models.index())
     if (!ready_only || info.state == ModelState::ready)
@@ -104,7 +114,7 @@ Ticket HttpApi::handle(HttpRequest request, uint64_t client, Reply reply) {
     switch (route.endpoint) {
       case Endpoint::infer: return infer(request, route, client, reply);
       case Endpoint::tf_predict: return predict(request, route, client, reply);
-      case Endpoint::load:
+      case Endpoint::load: refuse_parameters(request, options_.limits); [[fallthrough]];
       case Endpoint::unload: change(route, reply); return {};
       default: break;
     }
