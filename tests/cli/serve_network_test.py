@@ -2,9 +2,11 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -157,6 +159,21 @@ class NetworkTest(LifeTest):
             held.pop().close()
             wait_for(answered)
         held.pop().close()
+
+    def test_more_connections_than_a_process_has_descriptors_at_first(self):
+        few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))  # what the server is born with
+        try:
+            server = self.start("--http", ":0")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+        host, port = server.http.rsplit(":", 1)
+        with contextlib.ExitStack() as ends:
+            many = [ends.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(100)]
+            for connection in many:
+                connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for connection in many:
+                self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 200"))
 
     def test_it_ends_when_told_with_requests_under_way(self):
         server = self.start("--http", ":0", "--grpc", ":0", "--max-wait", "700000")
