@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 1: parse_tf(rest, inputs, {}); break;
       case 2: parse_tf(rest, {inputs[data[1] % inputs.size()]}, {}); break;
       case 3:
-        if (decompressed(rest, data[1] % 2 ? "gzip" : "deflate", 1 << 16).size() > 1 << 16) __builtin_trap();
+        if (MemoryClaim claim; decompressed(rest, data[1] % 2 ? "gzip" : "deflate", 1 << 16, claim).size() > 1 << 16) __builtin_trap();
         break;
       case 4:
         if (route_of(rest).model.size() > 256) __builtin_trap();

@@ -29,7 +29,11 @@ class Server:
         self.changed = threading.Condition()
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
-        self.wait_for(lambda line: line.endswith("ready") and "model" not in line)
+        try:
+            self.wait_for(lambda line: line.endswith("ready") and "model" not in line)
+        except AssertionError:
+            self.child.kill()  # it would hold this process's pipes open
+            raise
 
     def listen(self):
         for line in self.child.stderr:

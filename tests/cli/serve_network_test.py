@@ -2,9 +2,11 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -31,6 +33,11 @@ class NetworkTest(LifeTest):
                 caught.exception.close()
                 self.assertEqual(caught.exception.code, 401)
         self.assertEqual(self.post(server, "/v2/health/ready", None), {"ready": True})
+        # Who has no token is told so before a body is taken.
+        host, port = server.http.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(b"POST /v1/models/dense:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n")
+            self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 401 "))
         import tritonclient.grpc as kind
 
         with kind.InferenceServerClient(server.grpc) as client:
@@ -112,6 +119,61 @@ class NetworkTest(LifeTest):
         got = dict(re.findall(r'tutti_requests_total\{model="dense",version="1",outcome="(\w+)"\} (\d+)', text))
         self.assertEqual((got["ok"], got["cancelled"], got["queue_full"]), ("2", "2", "2"), got)
         self.assertIn('tutti_samples_total{model="dense",version="1"} 2\n', text)
+
+    def test_too_many_connections_of_grpc_are_refused_at_once(self):
+        import tritonclient.grpc as kind
+
+        server = self.start("--http", ":0", "--grpc", ":0", "--grpc-connections", "2")
+
+        def metric(name):
+            with urllib.request.urlopen(f"http://{server.http}/metrics", timeout=30) as answer:
+                return int(re.search(rf"^{name} (\d+)$", answer.read().decode(), re.MULTILINE)[1])
+
+        def wait_for(condition):
+            for _ in range(3000):
+                if condition():
+                    return
+                time.sleep(0.01)
+            self.fail("it does not come")
+
+        host, port = server.grpc.rsplit(":", 1)
+        held = [socket.create_connection((host, int(port)), timeout=30) for _ in range(2)]
+        for connection in held:
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+        wait_for(lambda: metric("tutti_grpc_connections") == 2)
+        x, expected = saved("dense", "in")["features"][:1], saved("dense", "out")["scores"][:1]
+        given = kind.InferInput("features", [1, 4], "FP32")
+        given.set_data_from_numpy(x)
+
+        def answered():
+            try:
+                close(self, client.infer("dense", [given]).as_numpy("scores"), expected)
+                return True
+            except kind.InferenceServerException as error:
+                self.assertIn("UNAVAILABLE", str(error))
+                return False
+
+        with kind.InferenceServerClient(server.grpc) as client:
+            self.assertFalse(answered())
+            self.assertGreaterEqual(metric("tutti_grpc_connections_refused_total"), 1)
+            held.pop().close()
+            wait_for(answered)
+        held.pop().close()
+
+    def test_more_connections_than_a_process_has_descriptors_at_first(self):
+        few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))  # what the server is born with
+        try:
+            server = self.start("--http", ":0")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+        host, port = server.http.rsplit(":", 1)
+        with contextlib.ExitStack() as ends:
+            many = [ends.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(100)]
+            for connection in many:
+                connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for connection in many:
+                self.assertTrue(connection.recv(65536).startswith(b"HTTP/1.1 200"))
 
     def test_it_ends_when_told_with_requests_under_way(self):
         server = self.start("--http", ":0", "--grpc", ":0", "--max-wait", "700000")

@@ -217,50 +217,6 @@ class LocalTest(serving.ServeTest):
         self.assertEqual(run.returncode, 1)
         self.assertIn("another server listens at", run.stderr.splitlines()[-1])
 
-    def test_soak(self):
-        """Clients come, are killed and send nonsense, while the model is reloaded: every answer is right, and memory stays. TUTTI_SOAK_SECONDS makes it long."""
-        seconds = float(os.environ.get("TUTTI_SOAK_SECONDS", 5))
-        model = self.folder / "dense.keras"
-        shutil.copy(DENSE, model)
-        server = self.serve(model, "--poll", 100)
-        context = multiprocessing.get_context("fork")
-        wrong = context.Value("i", 0)
-        choose = random.Random(1)
-        workers, before, waits = [], 0, []
-        client = self.client(model="dense")
-        end, grown = time.monotonic() + seconds, time.monotonic() + seconds / 2
-        while time.monotonic() < end:
-            while len(workers) < 3:
-                workers.append(context.Process(target=work_for_ever, args=(tutti_client.Client(self.socket, model="dense"), choose.randrange(1 << 30), wrong)))
-                workers[-1].start()
-            if choose.random() < 0.1:
-                worker = workers.pop(choose.randrange(len(workers)))
-                os.kill(worker.pid, signal.SIGKILL)
-                worker.join()
-            if choose.random() < 0.05:
-                shutil.copy(DENSE, self.folder / "next")
-                os.replace(self.folder / "next", model)
-            for _ in range(20):
-                begin = time.perf_counter()
-                if choose.random() < 0.01:
-                    with self.assertRaises(tutti_client.RemoteError):
-                        client.predict(np.zeros((1, choose.randrange(5, 9)), "f"))
-                else:
-                    rows = [choose.randrange(len(X)) for _ in range(choose.randrange(1, 5))]
-                    self.assertTrue(np.allclose(client.predict(X[rows]), Y[rows], **CLOSE))
-                waits.append(time.perf_counter() - begin)
-            if before == 0 and time.monotonic() > grown:
-                before = server.memory()
-        for worker in workers:
-            os.kill(worker.pid, signal.SIGKILL)
-            worker.join()
-        self.assertEqual(wrong.value, 0)
-        if not self.sanitized:
-            self.assertLess(server.memory() - before, 64 << 20)
-        waits.sort()
-        print(f"soak: {len(waits)} requests of one client, p50 {waits[len(waits) // 2] * 1e6:.0f} us, p99 {waits[len(waits) * 99 // 100] * 1e6:.0f} us", file=sys.stderr)
-        self.assertEqual(server.end(signal.SIGTERM)[0], 143)
-
 
 if __name__ == "__main__":
     program.main()

@@ -58,6 +58,12 @@ TEST(problems, all_are_told_at_once) {
   EXPECT_THROW(model.lower({}), Unsupported);
 }
 
+TEST(problems, inputs_of_strings_are_refused_with_what_to_do) {
+  expect_says(R"({"class_name": "Sequential", "module": "keras", "config": {"name": "s", "layers": [
+      {"class_name": "InputLayer", "config": {"name": "words", "batch_shape": [null, 1], "dtype": "string"}}]}})",
+              "it takes strings; hint: split the model");
+}
+
 TEST(problems, custom_objects_are_refused_by_name) {
   expect_says(sequential(R"({"class_name": "Mine", "module": "my_package", "registered_name": "mine>Mine", "config": {"name": "m"}})"),
               "'mine>Mine' is a custom object");

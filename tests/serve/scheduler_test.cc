@@ -231,6 +231,33 @@ TEST(scheduler, a_deadline_ends_a_request_in_the_queue_though_the_device_is_busy
   EXPECT_EQ(model->statistics().read().requests[static_cast<size_t>(FailureKind::deadline)], 2);
 }
 
+TEST(scheduler, what_is_late_is_not_computed_though_the_timer_has_not_come_to_it) {
+  const auto model = served("dense.keras");
+  Scheduler scheduler({});
+  Answers answers;
+  std::promise<void> told, go_on;
+  {
+    Gate gate(scheduler, model);
+    // The timer's thread is kept in the first one's done().
+    Request first = request_for(model, made_input(*model, 1, 0), [&](Answer&&) {
+      told.set_value();
+      go_on.get_future().wait();
+    });
+    first.deadline = Clock::now() + std::chrono::milliseconds(5);
+    scheduler.submit(std::move(first));
+    told.get_future().wait();
+    Request second = request_for(model, made_input(*model, 1, 0), answers.take(0));
+    const auto deadline = Clock::now() + std::chrono::milliseconds(50);
+    second.deadline = deadline;
+    scheduler.submit(std::move(second));
+    std::this_thread::sleep_until(deadline);
+  }
+  EXPECT_TRUE(answers.wait(1));
+  go_on.set_value();
+  EXPECT_EQ(answers.of(0).failure.kind, FailureKind::deadline);
+  EXPECT_EQ(model->statistics().read().samples, 1);  // the gate's
+}
+
 TEST(scheduler, what_is_cancelled_is_never_computed) {
   const auto model = served("dense.keras");
   Scheduler scheduler({});

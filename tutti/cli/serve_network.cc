@@ -29,42 +29,37 @@ void add_network_options(Options& options, NetworkSettings& settings) {
   options.option(settings.tls_certificate, "--tls-cert", "FILE", "Certificate chain (PEM): HTTP and gRPC speak TLS");
   options.option(settings.tls_key, "--tls-key", "FILE", "Its key (PEM)");
   options.option(settings.threads, "--http-threads", "Threads that read and write HTTP; default 2", 1, 256);
-  options.option(settings.connections, "--http-connections", "HTTP connections, at most; default 1024", 1, 1'000'000);
+  options.option(settings.http_connections, "--http-connections", "HTTP connections, at most; default 1024", 1, 1'000'000);
+  options.option(settings.grpc_connections, "--grpc-connections", "gRPC connections, at most; default 1024", 1, 1'000'000);
   options.option(settings.body_limit, "--body-limit", "MiB of a request over HTTP or gRPC, at most, also decompressed; default 64", 1,
                  1024);
   options.option(settings.body_total, "--body-total", "MiB of all such requests under way; default 1024", 1, 1 << 20);
   options.option(settings.request_time, "--request-time",
-                 "Seconds for an HTTP request to arrive, and for its answer to be taken; default 60", 1, 86'400);
+                 "Seconds for a request over HTTP or gRPC to arrive, and for its answer to be taken; default 60", 1, 86'400);
 }
 
 NetworkServers::NetworkServers(Console& console, serve::Models& models, serve::Scheduler& scheduler, const NetworkSettings& settings) {
-  const std::string token = token_of(settings.token_file);
-  const auto mebibytes = [](int64_t count) { return static_cast<size_t>(count) << 20; };
+  serve::NetworkOptions common;
+  common.version = TUTTI_VERSION;
+  common.token = token_of(settings.token_file);
+  common.tls_certificate = settings.tls_certificate;
+  common.tls_key = settings.tls_key;
+  common.request_bytes = static_cast<size_t>(settings.body_limit) << 20;
+  common.budget = std::make_shared<serve::MemoryBudget>(static_cast<size_t>(settings.body_total) << 20);
+  common.request_time = std::chrono::seconds(settings.request_time);
+  common.header_time = std::min(common.header_time, common.request_time);
   if (!settings.http.empty()) {
-    serve::HttpOptions options;
+    serve::HttpOptions options{common};
     options.address = settings.http;
-    options.version = TUTTI_VERSION;
-    options.token = token;
-    options.tls_certificate = settings.tls_certificate;
-    options.tls_key = settings.tls_key;
+    options.connections = settings.http_connections;
     options.threads = static_cast<int>(settings.threads);
-    options.connections = settings.connections;
-    options.body_bytes = mebibytes(settings.body_limit);
-    options.all_bodies_bytes = mebibytes(settings.body_total);
-    options.body_time = options.write_time = std::chrono::seconds(settings.request_time);
-    options.header_time = std::min<std::chrono::milliseconds>(options.header_time, options.body_time);
     http_.emplace(models, scheduler, options);
     console.tell(fmt::format("{}: {}", settings.tls_certificate.empty() ? "http" : "https", http_->address()));
   }
   if (!settings.grpc.empty()) {
-    serve::GrpcOptions options;
+    serve::GrpcOptions options{common};
     options.address = settings.grpc;
-    options.version = TUTTI_VERSION;
-    options.token = token;
-    options.tls_certificate = settings.tls_certificate;
-    options.tls_key = settings.tls_key;
-    options.message_bytes = mebibytes(settings.body_limit);
-    options.all_messages_bytes = mebibytes(settings.body_total);
+    options.connections = settings.grpc_connections;
     grpc_.emplace(models, scheduler, options);
     console.tell(fmt::format("grpc: {}", grpc_->address()));
   }

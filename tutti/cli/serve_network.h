@@ -15,7 +15,7 @@ namespace tutti::cli {
 struct NetworkSettings {
   std::string http, grpc;  // "": not asked for
   std::string token_file, tls_certificate, tls_key;
-  int64_t threads = 2, connections = 1024, body_limit = 64, body_total = 1024, request_time = 60;
+  int64_t threads = 2, http_connections = 1024, grpc_connections = 1024, body_limit = 64, body_total = 1024, request_time = 60;
   bool asked() const { return !http.empty() || !grpc.empty(); }
 };
 

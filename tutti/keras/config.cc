@@ -129,6 +129,8 @@ Policy policy_from_name(const Config& config, const std::string& name) {
     out.compute = out.variable = *dtype;
   } else if (base == "mixed_float16" || base == "mixed_bfloat16") {
     out.compute = base == "mixed_float16" ? DType::f16 : DType::bf16;
+  } else if (base == "string") {
+    config.unsupported("it takes strings; hint: split the model after what makes numbers of them, and feed these");
   } else {
     config.unsupported("dtype policy '{}' is not read; hint: save the model under a plain or mixed float policy", name);
   }

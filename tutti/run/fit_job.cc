@@ -32,7 +32,7 @@ class JobReader {
 
   void read(const Json& table, FitJob& job) {
     for (const auto& [key, value] : table.members()) {
-      const auto found = std::find_if(std::begin(keys), std::end(keys), [&](const Key& k) { return k.name == key; });
+      const auto found = std::find_if(std::begin(keys), std::end(keys), [&key = key](const Key& k) { return k.name == key; });
       if (found == std::end(keys)) refuse_key(key);
       (this->*found->read)(value, key, job);
     }

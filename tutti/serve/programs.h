@@ -30,7 +30,7 @@ class Programs {
     int64_t samples = 0;                 // to compute of those offered; the rest is for the next batch
     int64_t size = 0;                    // of the program: more than samples where it is filled up
     int64_t wanted = 0;                  // a size that is not compiled and may be better; 0: none
-    Failure failure;                     // why no program would do
+    Failure failure = {};                // why no program would do
   };
   // For so many samples that are ready, by the times measured so far. From any thread.
   Choice choose(const Rows& rows, int64_t ready);
@@ -46,12 +46,15 @@ class Programs {
   struct Entry {
     Rows rows;
     int64_t size;
-    std::shared_ptr<Predictor> program;
-    double seconds = 0;  // of a run; 0: not measured
-    bool cold = true;    // the first run tells nothing
-    Failure failure;     // instead of a program
+    std::shared_ptr<Predictor> program = nullptr;
+    double seconds = 0;      // of a run, on average
+    int64_t runs = 0;        // that were measured
+    bool cold = true;        // the first run tells nothing
+    double measured_at = 0;  // by computed_, when last
+    Failure failure = {};    // instead of a program
   };
   Entry* find(const Rows& rows, int64_t size);
+  bool is_to_be_tried(const Entry& entry) const;
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
   bool batched_ = false, may_borrow_ = false;
@@ -60,6 +63,7 @@ class Programs {
   mutable std::mutex mutex_;
   std::list<Entry> entries_;  // most recently used first
   int64_t compilations_ = 0;
+  double computed_ = 0;  // seconds, all of it
 };
 
 }  // namespace tutti::serve

@@ -203,15 +203,23 @@ class Scheduler::Owner {
         deadlines_changed_.wait_until(lock, first);
         continue;
       }
-      std::vector<Pending> late;
+      lock.unlock();
+      end_late();
+      lock.lock();
+    }
+  }
+
+  // By the timer, or by the owner before it takes what the timer has not come to yet.
+  void end_late() {
+    std::vector<Pending> late;
+    {
+      std::scoped_lock lock(mutex_);
       for (const auto& [deadline, pending] : deadlines_) {
         if (deadline > Clock::now()) break;
         late.push_back(pending);
       }
-      lock.unlock();
-      end_queued(late, FailureKind::deadline, deadline_text);
-      lock.lock();
     }
+    if (!late.empty()) end_queued(late, FailureKind::deadline, deadline_text);
   }
 
   // Programs that are wanted, one after the other, while the owner goes on with those that are there.
@@ -318,6 +326,7 @@ class Scheduler::Owner {
     bool idle = false;
     for (;;) {
       const bool arrived = poll_sources();
+      end_late();
       std::optional<Clock::time_point> due;
       if (auto batch = next_batch(due)) {
         if (std::exchange(idle, false)) spin_.add(Clock::now() - idle_since);

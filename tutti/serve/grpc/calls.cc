@@ -11,13 +11,28 @@ struct GrpcPending {
   Call call;
   std::shared_ptr<ModelVersion> model;
   std::vector<size_t> wanted;
-  MemoryClaim claim;
+  size_t message_bytes = 0;
 };
 
+// Into the response, within the claim; what goes wrong is the call's failure.
+Failure fill_within(const GrpcPending& pending, const Answer& answer, MemoryClaim& claim, inference::ModelInferResponse& response) {
+  if (answer.failure) return answer.failure;
+  try {
+    size_t bytes = pending.message_bytes;
+    for (const Tensor& output : answer.outputs) bytes += output.bytes().size();
+    claim.grow(bytes);
+    fill_answer(pending.call, *pending.model, pending.wanted, answer.outputs, response);
+    return {};
+  } catch (...) {
+    return failure_of_exception();
+  }
+}
+
 Request scheduled_from(GrpcShared& shared, const grpc::CallbackServerContext& context, const inference::ModelInferRequest& message,
-                       GrpcPending& pending) {
-  pending.claim = MemoryClaim(shared.budget);
-  pending.claim.grow(message.ByteSizeLong());
+                       GrpcPending& pending, MemoryClaim& claim) {
+  claim = MemoryClaim(shared.options.budget);
+  pending.message_bytes = message.ByteSizeLong();
+  claim.grow(pending.message_bytes);
   pending.model = shared.models.find(message.model_name(), version_from(message.model_version()));
   pending.call = call_of(message, shared.options.limits);
   pending.wanted = wanted_outputs(pending.call, *pending.model);
@@ -66,25 +81,53 @@ Failure failure_of_exception() {
 
 grpc::Status status_of_exception() { return status_of(failure_of_exception()); }
 
+void SlowAnswers::begin(const void* call, const grpc::CallbackServerContext& context) {
+  std::scoped_lock lock(mutex_);
+  answers_.insert_or_assign(call, Late{Clock::now() + patience_, &context});
+}
+
+void SlowAnswers::end(const void* call) {
+  std::scoped_lock lock(mutex_);
+  answers_.erase(call);
+}
+
+void SlowAnswers::cancel_late() {
+  std::scoped_lock lock(mutex_);
+  const auto now = Clock::now();
+  std::vector<const void*> late;
+  for (const auto& [call, answer] : answers_)
+    if (answer.at < now) late.push_back(call);
+  for (const void* call : late) {
+    const auto found = answers_.find(call);
+    if (found == answers_.end()) continue;
+    const auto* context = found->second.context;
+    answers_.erase(found);
+    context->TryCancel();
+  }
+}
+
 grpc::ServerUnaryReactor* UnaryInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context,
                                             const inference::ModelInferRequest& message, inference::ModelInferResponse& response) {
-  auto self = std::make_shared<UnaryInfer>(shared);
+  auto self = std::make_shared<UnaryInfer>(shared, context);
   self->self_ = self;  // until OnDone(), which comes after this has returned and after Finish()
   UnaryInfer* const reactor = self.get();
   try {
     auto pending = std::make_shared<GrpcPending>();
-    Request request = scheduled_from(shared, context, message, *pending);
+    Request request = scheduled_from(shared, context, message, *pending, reactor->claim_);
     request.client = std::hash<std::string>()(context.peer()) | uint64_t{1} << 63;  // a connection is a client; new_client() counts from 1
     request.done = [reactor, pending, &response](Answer&& answer) {
-      grpc::Status status = status_of(answer.failure);
-      if (status.ok()) fill_answer(pending->call, *pending->model, pending->wanted, answer.outputs, response);
-      reactor->Finish(status);
+      reactor->finish(status_of(fill_within(*pending, answer, reactor->claim_, response)));
     };
     self->ticket_ = shared.scheduler.submit(std::move(request));
   } catch (...) {
-    reactor->Finish(status_of_exception());
+    reactor->finish(status_of_exception());
   }
   return reactor;
+}
+
+void UnaryInfer::finish(const grpc::Status& status) {
+  shared_.answers.begin(this, context_);
+  Finish(status);
 }
 
 StreamInfer* StreamInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::Status& refused) {
@@ -112,22 +155,20 @@ void StreamInfer::OnReadDone(bool ok) {
 }
 
 void StreamInfer::submit() {
-  auto response = std::make_shared<inference::ModelStreamInferResponse>();
-  const auto send = [this, response, id = request_.id()](const Failure& failure) {
+  auto written = std::make_shared<std::unique_ptr<Written>>(std::make_unique<Written>());
+  const auto send = [this, written, id = request_.id()](const Failure& failure) {
     if (failure) {
-      response->set_error_message(failure.message);
-      response->mutable_infer_response()->set_id(id);  // whose error it is
+      (*written)->response.set_error_message(failure.message);
+      (*written)->response.mutable_infer_response()->set_id(id);  // whose error it is
     }
-    answered(std::make_unique<inference::ModelStreamInferResponse>(std::move(*response)));
+    answered(std::move(*written));
   };
   try {
     auto pending = std::make_shared<GrpcPending>();
-    Request request = scheduled_from(shared_, context_, request_, *pending);
+    Request request = scheduled_from(shared_, context_, request_, *pending, (*written)->claim);
     request.client = client_;
-    request.done = [send, response, pending](Answer&& answer) {
-      if (!answer.failure)
-        fill_answer(pending->call, *pending->model, pending->wanted, answer.outputs, *response->mutable_infer_response());
-      send(answer.failure);
+    request.done = [send, written, pending](Answer&& answer) {
+      send(fill_within(*pending, answer, (*written)->claim, *(*written)->response.mutable_infer_response()));
     };
     shared_.scheduler.submit(std::move(request));
   } catch (...) {
@@ -135,14 +176,15 @@ void StreamInfer::submit() {
   }
 }
 
-void StreamInfer::answered(std::unique_ptr<inference::ModelStreamInferResponse> response) {
+void StreamInfer::answered(std::unique_ptr<Written> written) {
   std::unique_lock lock(mutex_);
   --under_way_;
-  answers_.push_back(std::move(response));
+  answers_.push_back(std::move(written));
   go_on(std::move(lock));
 }
 
 void StreamInfer::OnWriteDone(bool ok) {
+  shared_.answers.end(this);
   std::unique_lock lock(mutex_);
   writing_ = false;
   answers_.pop_front();
@@ -157,14 +199,17 @@ void StreamInfer::go_on(std::unique_lock<std::mutex> lock) {
   const inference::ModelStreamInferResponse* write = nullptr;
   if (!writing_ && !answers_.empty()) {
     writing_ = true;
-    write = answers_.front().get();
+    write = &answers_.front()->response;
   }
   const bool read = !reading_ && !read_all_ && !broken_ && under_way_ + static_cast<int>(answers_.size()) < shared_.options.stream_requests;
   if (read) reading_ = true;
   const bool finish = !finished_ && (read_all_ || broken_) && !reading_ && !writing_ && under_way_ == 0 && answers_.empty();
   if (finish) finished_ = true;
   lock.unlock();
-  if (write) StartWrite(write);
+  if (write) {
+    shared_.answers.begin(this, context_);
+    StartWrite(write);
+  }
   if (read) StartRead(&request_);
   if (finish) Finish(grpc::Status::OK);
 }

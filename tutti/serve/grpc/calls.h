@@ -6,17 +6,38 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
+#include "tutti/serve/grpc/connections.h"
 #include "tutti/serve/grpc/server.h"
-#include "tutti/serve/protocol/memory_budget.h"
 
 namespace tutti::serve {
+
+// Answers that are being written. A client that does not take one in time has its call cancelled, and the memory comes back.
+class SlowAnswers {
+ public:
+  explicit SlowAnswers(std::chrono::milliseconds patience) : patience_(patience) {}
+  // `call` is whose it is; the context lives until end(), which may be called without begin().
+  void begin(const void* call, const grpc::CallbackServerContext& context);
+  void end(const void* call);
+  void cancel_late();
+
+ private:
+  struct Late {
+    Clock::time_point at;
+    const grpc::CallbackServerContext* context;
+  };
+  const std::chrono::milliseconds patience_;
+  std::recursive_mutex mutex_;  // cancelling may end the call there and then
+  std::unordered_map<const void*, Late> answers_;
+};
 
 struct GrpcShared {
   Models& models;
   Scheduler& scheduler;
-  GrpcOptions options;
-  std::shared_ptr<MemoryBudget> budget;
+  const GrpcOptions& options;
+  Connections& connections;
+  SlowAnswers& answers;
 };
 
 grpc::Status status_of(const Failure& failure);
@@ -28,12 +49,21 @@ class UnaryInfer final : public grpc::ServerUnaryReactor {
  public:
   static grpc::ServerUnaryReactor* start(GrpcShared& shared, grpc::CallbackServerContext& context,
                                          const inference::ModelInferRequest& request, inference::ModelInferResponse& response);
-  explicit UnaryInfer(GrpcShared& shared) : shared_(shared) {}
+  UnaryInfer(GrpcShared& shared, const grpc::CallbackServerContext& context)
+      : shared_(shared), context_(context), active_(shared.connections.activity_of(context.peer())) {}
   void OnCancel() override { shared_.scheduler.cancel(ticket_); }
-  void OnDone() override { self_.reset(); }
+  void OnDone() override {
+    shared_.answers.end(this);
+    self_.reset();
+  }
 
  private:
+  void finish(const grpc::Status& status);
+
   GrpcShared& shared_;
+  const grpc::CallbackServerContext& context_;
+  const ActiveCall active_;
+  MemoryClaim claim_;  // for the message and its answer
   Ticket ticket_;
   std::shared_ptr<UnaryInfer> self_;
 };
@@ -44,24 +74,35 @@ class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRe
   // `refused`: not OK ends it at once.
   static StreamInfer* start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::Status& refused);
   StreamInfer(GrpcShared& shared, grpc::CallbackServerContext& context)
-      : shared_(shared), context_(context), client_(shared.scheduler.new_client()) {}
+      : shared_(shared),
+        context_(context),
+        active_(shared.connections.activity_of(context.peer())),
+        client_(shared.scheduler.new_client()) {}
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override { shared_.scheduler.cancel_client(client_); }
-  void OnDone() override { self_.reset(); }
+  void OnDone() override {
+    shared_.answers.end(this);
+    self_.reset();
+  }
 
  private:
+  struct Written {
+    inference::ModelStreamInferResponse response;
+    MemoryClaim claim;  // for the request and for this
+  };
   void submit();
-  void answered(std::unique_ptr<inference::ModelStreamInferResponse> response);
+  void answered(std::unique_ptr<Written> written);
   void go_on(std::unique_lock<std::mutex> lock);
 
   GrpcShared& shared_;
   grpc::CallbackServerContext& context_;
+  const ActiveCall active_;
   const uint64_t client_;
   std::shared_ptr<StreamInfer> self_;
   inference::ModelInferRequest request_;
   std::mutex mutex_;
-  std::deque<std::unique_ptr<inference::ModelStreamInferResponse>> answers_;  // the first is being written, when writing_
+  std::deque<std::unique_ptr<Written>> answers_;  // the first is being written, when writing_
   int under_way_ = 0;
   bool reading_ = true, writing_ = false, read_all_ = false, broken_ = false, finished_ = false;
 };

@@ -10,7 +10,6 @@
 #include "tutti/serve/grpc/calls.h"
 #include "tutti/serve/grpc/messages.h"
 #include "tutti/serve/http/api.h"
-#include "tutti/serve/protocol/address.h"
 #include "tutti/serve/protocol/v2_json.h"
 
 namespace tutti::serve {
@@ -133,7 +132,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     return {grpc::StatusCode::UNAUTHENTICATED, "[serve] a bearer token is needed: the metadata 'authorization: Bearer TOKEN'"};
   }
 
-  static Reactor* finish(Context* context, const grpc::Status& status) {
+  Reactor* finish(Context* context, const grpc::Status& status) const {
+    const ActiveCall active(shared_.connections.activity_of(context->peer()));
     Reactor* reactor = context->DefaultReactor();
     reactor->Finish(status);
     return reactor;
@@ -158,8 +158,9 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   Reactor* change(Context* context, F&& f) {
     if (grpc::Status status = access(*context); !status.ok()) return finish(context, status);
     Reactor* reactor = context->DefaultReactor();
+    auto active = std::make_shared<ActiveCall>(shared_.connections.activity_of(context->peer()));
     try {
-      f([reactor](const Failure& failure) { reactor->Finish(status_of(failure)); });
+      f([reactor, active](const Failure& failure) { reactor->Finish(status_of(failure)); });
     } catch (...) {
       reactor->Finish(status_of_exception());
     }
@@ -178,8 +179,7 @@ std::string file_text(const std::string& path, std::string_view option) {
 }
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
-  if (options.tls_certificate.empty() != options.tls_key.empty())
-    fail<InvalidArgument>("serve", "TLS needs both a certificate and a key: --tls-cert and --tls-key");
+  check_tls(options);
   if (options.tls_certificate.empty()) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions tls;
   tls.pem_key_cert_pairs.push_back({file_text(options.tls_key, "--tls-key"), file_text(options.tls_certificate, "--tls-cert")});
@@ -193,43 +193,60 @@ bool has_grpc() { return true; }
 class GrpcServer::Server {
  public:
   Server(Models& models, Scheduler& scheduler, GrpcOptions options)
-      : shared_{models, scheduler, options, std::make_shared<MemoryBudget>(options.all_messages_bytes)}, service_(shared_) {
+      : options_(std::move(options)),
+        connections_({.address = options_.address,
+                      .most = options_.connections,
+                      .silence = options_.idle_time + options_.request_time,
+                      .counters = &options_.counters->grpc}),
+        answers_(options_.request_time),
+        shared_{models, scheduler, options_, connections_, answers_},
+        service_(shared_) {
     gpr_set_log_function([](gpr_log_func_args*) {});  // what matters is an error of ours, or the caller's status
-    const HostAndPort given = host_and_port(options.address);
-    host_ = given.host.empty() || given.host == "localhost" ? "127.0.0.1" : given.host;
-    if (host_.find(':') != host_.npos) host_ = "[" + host_ + "]";
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(fmt::format("{}:{}", host_, given.port), credentials_of(options), &port_);
+    const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(options_));
     builder.RegisterService(&service_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<size_t>(options.message_bytes, 1u << 30)));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<size_t>(options_.request_bytes, 1u << 30)));
     builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams);
-    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
+    const auto argument = [&](const char* name, int64_t value) { builder.AddChannelArgument(name, static_cast<int>(value)); };
+    argument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options_.streams);
+    argument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+    argument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options_.header_time.count());
+    // A client without a call is asked to go, and comes back when it has one. Who does neither is cut off: Connections.
+    argument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, options_.idle_time.count());
     // A peer that is gone without a word is found out.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+    argument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+    argument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+    argument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
     grpc::ResourceQuota quota("tutti");
-    quota.Resize(2 * options.all_messages_bytes);
+    constexpr size_t own_needs = 64 << 20;
+    quota.Resize(2 * options_.budget->bytes() + own_needs);
     builder.SetResourceQuota(quota);
     server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      fail<InvalidArgument>("serve", "cannot listen on {}:{} for gRPC: is it taken, or the certificate wrong?", host_, given.port);
+    if (!server_) fail<InvalidArgument>("serve", "cannot serve gRPC on {}: is the certificate wrong?", address());
+    connections_.start(
+        [acceptor](int descriptor) {
+          grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters made;
+          made.fd = descriptor;
+          acceptor->HandleNewConnection(&made);
+        },
+        [this] { answers_.cancel_late(); });
   }
   ~Server() { stop(std::chrono::milliseconds(0)); }
 
-  std::string address() const { return fmt::format("{}:{}", host_, port_); }
+  std::string address() const { return connections_.address(); }
   void stop(std::chrono::milliseconds timeout) {
+    connections_.stop();
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + timeout);
     server_.reset();
   }
 
  private:
+  const GrpcOptions options_;
+  Connections connections_;
+  SlowAnswers answers_;
   GrpcShared shared_;
   InferenceService service_;
-  std::string host_;
-  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -6,20 +6,14 @@
 #include <string>
 
 #include "tutti/serve/models.h"
-#include "tutti/serve/protocol/call.h"
+#include "tutti/serve/protocol/network_options.h"
 #include "tutti/serve/scheduler.h"
 
 namespace tutti::serve {
 
-struct GrpcOptions {
-  std::string address = ":8001";         // [HOST]:PORT; no host: this machine only; port 0: any that is free
-  std::string version, token;            // of the program; "": none is asked for
-  std::string tls_certificate, tls_key;  // files of PEM; both or none
-  size_t message_bytes = 64 << 20;
-  size_t all_messages_bytes = 1 << 30;  // of all requests under way together
-  int streams = 1024;                   // calls at once on one connection
-  int stream_requests = 64;             // under way at once of one ModelStreamInfer
-  CallLimits limits = {};
+struct GrpcOptions : NetworkOptions {
+  int streams = 1024;        // calls at once on one connection
+  int stream_requests = 64;  // under way at once of one ModelStreamInfer
 };
 
 // Whether this program was built with gRPC.

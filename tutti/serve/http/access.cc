@@ -82,7 +82,7 @@ bool same_secret(std::string_view given, std::string_view secret) {
 
 void HttpApi::check_access(const HttpRequest& request, const Route& route) const {
   const std::string_view host = host_name(request.host);
-  if (options_.loopback && !host.empty() && host != "localhost" && !is_address(host))
+  if (loopback_ && !host.empty() && host != "localhost" && !is_address(host))
     throw HttpError(403, fmt::format("the server listens for this machine only; Host is '{}'", escape(host, 60)));
   // A page of another site may send requests from a browser here; its answers would stay hidden, its effects not.
   if (const std::string_view origin = request.origin; !origin.empty()) {
@@ -98,6 +98,15 @@ void HttpApi::check_access(const HttpRequest& request, const Route& route) const
                          std::equal(bearer.begin(), bearer.end(), given.begin(), [](char a, char b) { return a == (b | 0x20); });
   if (!is_bearer || !same_secret(given.substr(bearer.size()), options_.token))
     throw HttpError(401, "a bearer token is needed: the header 'Authorization: Bearer TOKEN'");
+}
+
+std::optional<HttpAnswer> HttpApi::refusal(const HttpRequest& request) const {
+  try {
+    check_access(request, route_of(request.target));
+    return {};
+  } catch (...) {
+    return error_answer_of_exception();
+  }
 }
 
 }  // namespace tutti::serve

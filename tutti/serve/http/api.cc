@@ -12,6 +12,30 @@ namespace {
 
 HttpAnswer json_answer(const Json& json) { return {.body = json.dump()}; }
 
+// A request in the scheduler, and its answer.
+template <class Asked>
+struct UnderWay {
+  Asked call;
+  std::shared_ptr<ModelVersion> model;
+  std::vector<size_t> wanted;
+  size_t bytes = 0;  // of the request
+  MemoryClaim claim;
+  Answer answer;
+
+  UnderWay(std::shared_ptr<ModelVersion> of, Asked asked, HttpRequest& request)
+      : call(std::move(asked)), model(std::move(of)), bytes(request.body.size()), claim(std::move(request.claim)) {
+    request.body = {};
+  }
+
+  // Before it is written: as text a number takes more bytes than as tensor.
+  void claim_answer(bool text) {
+    constexpr size_t number_text = 4;
+    size_t all = bytes;
+    for (const Tensor& output : answer.outputs) all += output.bytes().size() * (text ? number_text : 1);
+    claim.grow(all);
+  }
+};
+
 size_t json_bytes_of(const HttpRequest& request) {
   const std::string_view text = request.inference_header_length;
   if (text.empty()) return request.body.size();
@@ -37,14 +61,24 @@ HttpAnswer server_metadata(std::string_view version) {
   return json_answer(JsonMembers{{"name", "tutti"}, {"version", version}, {"extensions", std::move(extensions)}});
 }
 
+Json parse_small(const HttpRequest& request, const CallLimits& limits) {
+  return request.body.empty() ? Json()
+                              : Json::parse(request.body, {.bytes = request.body.size(), .depth = limits.json_depth, .values = 1000});
+}
+
+// Of Triton, a client may send a configuration or files of its own.
+void refuse_parameters(const HttpRequest& request, const CallLimits& limits) {
+  const Json json = parse_small(request, limits);
+  const Json* parameters = json.is_object() ? json.find("parameters") : nullptr;
+  if (parameters && parameters->is_object() && parameters->size() > 0)
+    refuse(FailureKind::bad_request, "models are loaded from the server's own files; parameters are not taken");
+}
+
 // {"ready": true} leaves out what is not.
 HttpAnswer repository_index(const Models& models, const HttpRequest& request, const CallLimits& limits) {
-  bool ready_only = false;
-  if (!request.body.empty()) {
-    const Json json = Json::parse(request.body, {.bytes = request.body.size(), .depth = limits.json_depth, .values = 1000});
-    const Json* ready = json.is_object() ? json.find("ready") : nullptr;
-    ready_only = ready && ready->is_bool() && ready->as_bool();
-  }
+  const Json json = parse_small(request, limits);
+  const Json* ready = json.is_object() ? json.find("ready") : nullptr;
+  const bool ready_only = ready && ready->is_bool() && ready->as_bool();
   Json out = Json::list();
   for (const VersionInfo& info : models.index())
     if (!ready_only || info.state == ModelState::ready)
@@ -55,13 +89,12 @@ HttpAnswer repository_index(const Models& models, const HttpRequest& request, co
 
 }  // namespace
 
-HttpApi::HttpApi(Models& models, Scheduler& scheduler, Options options)
-    : models_(models), scheduler_(scheduler), options_(std::move(options)) {}
+HttpApi::HttpApi(Models& models, Scheduler& scheduler, NetworkOptions options, bool loopback)
+    : models_(models), scheduler_(scheduler), options_(std::move(options)), loopback_(loopback) {}
 
 Ticket HttpApi::handle(HttpRequest request, uint64_t client, Reply reply) {
   try {
     const Route route = route_of(request.target);
-    check_access(request, route);
     if (route.endpoint == Endpoint::none) {
       reply([] { return error_answer(404, "[serve] there is no such path; see /v2, /v1/models/NAME, /metrics"); });
       return {};
@@ -76,13 +109,12 @@ Ticket HttpApi::handle(HttpRequest request, uint64_t client, Reply reply) {
       return {};
     }
     if (!request.content_encoding.empty() && request.content_encoding != "identity") {
-      request.body = decompressed(request.body, request.content_encoding, options_.body_bytes);
-      request.claim.grow(request.body.size());
+      request.body = decompressed(request.body, request.content_encoding, options_.request_bytes, request.claim);
     }
     switch (route.endpoint) {
       case Endpoint::infer: return infer(request, route, client, reply);
       case Endpoint::tf_predict: return predict(request, route, client, reply);
-      case Endpoint::load:
+      case Endpoint::load: refuse_parameters(request, options_.limits); [[fallthrough]];
       case Endpoint::unload: change(route, reply); return {};
       default: break;
     }
@@ -102,7 +134,7 @@ HttpAnswer HttpApi::answer(const HttpRequest& request, const Route& route) const
                   "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n",
               .body = std::string(page_html())};
     case Endpoint::metrics:
-      return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text(models_, scheduler_, counters_)};
+      return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text(models_, scheduler_, *options_.counters)};
     case Endpoint::server: return server_metadata(options_.version);
     case Endpoint::live: return json_answer(JsonMembers{{"live", true}});
     case Endpoint::ready: {
@@ -138,18 +170,8 @@ HttpAnswer HttpApi::answer(const HttpRequest& request, const Route& route) const
 }
 
 Ticket HttpApi::infer(HttpRequest& request, const Route& route, uint64_t client, const Reply& reply) {
-  struct UnderWay {
-    Call call;
-    std::shared_ptr<ModelVersion> model;
-    std::vector<size_t> wanted;
-    MemoryClaim claim;
-    Answer answer;
-  };
-  auto pending = std::make_shared<UnderWay>();
-  pending->model = models_.find(route.model, version_from(route.version));
-  pending->call = parse_v2(request.body, json_bytes_of(request), options_.limits);
-  request.body = {};
-  pending->claim = std::move(request.claim);
+  auto model = models_.find(route.model, version_from(route.version));
+  auto pending = std::make_shared<UnderWay<Call>>(model, parse_v2(request.body, json_bytes_of(request), options_.limits), request);
   pending->wanted = wanted_outputs(pending->call, *pending->model);
   Request scheduled = request_of(pending->call, pending->model);
   scheduled.client = client;
@@ -157,6 +179,7 @@ Ticket HttpApi::infer(HttpRequest& request, const Route& route, uint64_t client,
     pending->answer = std::move(answer);
     reply([pending] {
       if (pending->answer.failure) return error_answer(pending->answer.failure);
+      pending->claim_answer(!pending->call.binary_outputs);
       V2Answer written = write_v2(pending->call, *pending->model, pending->wanted, pending->answer.outputs);
       HttpAnswer out;
       if (!written.binary.empty()) {
@@ -165,6 +188,7 @@ Ticket HttpApi::infer(HttpRequest& request, const Route& route, uint64_t client,
       }
       out.body = std::move(written.json);
       out.tail = std::move(written.binary);
+      out.claim = std::move(pending->claim);
       return out;
     });
   };
@@ -172,24 +196,16 @@ Ticket HttpApi::infer(HttpRequest& request, const Route& route, uint64_t client,
 }
 
 Ticket HttpApi::predict(HttpRequest& request, const Route& route, uint64_t client, const Reply& reply) {
-  struct UnderWay {
-    TfCall call;
-    std::shared_ptr<ModelVersion> model;
-    MemoryClaim claim;
-    Answer answer;
-  };
-  auto pending = std::make_shared<UnderWay>();
-  pending->model = models_.find(route.model, version_from(route.version));
-  pending->call = parse_tf(request.body, pending->model->inputs(), options_.limits);
-  request.body = {};
-  pending->claim = std::move(request.claim);
+  auto model = models_.find(route.model, version_from(route.version));
+  auto pending = std::make_shared<UnderWay<TfCall>>(model, parse_tf(request.body, model->inputs(), options_.limits), request);
   Request scheduled = request_of(pending->call.call, pending->model);
   scheduled.client = client;
   scheduled.done = [pending, reply](Answer&& answer) {
     pending->answer = std::move(answer);
     reply([pending] {
       if (pending->answer.failure) return error_answer(pending->answer.failure);
-      return HttpAnswer{.body = write_tf(pending->call, *pending->model, pending->answer.outputs)};
+      pending->claim_answer(true);
+      return HttpAnswer{.body = write_tf(pending->call, *pending->model, pending->answer.outputs), .claim = std::move(pending->claim)};
     });
   };
   return scheduler_.submit(std::move(scheduled));

@@ -2,17 +2,15 @@
 // it.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tutti/serve/http/route.h"
 #include "tutti/serve/models.h"
-#include "tutti/serve/protocol/call.h"
-#include "tutti/serve/protocol/memory_budget.h"
+#include "tutti/serve/protocol/network_options.h"
 #include "tutti/serve/scheduler.h"
 
 namespace tutti::serve {
@@ -22,7 +20,7 @@ struct HttpRequest {
   // Headers; "" when not given.
   std::string_view authorization, content_encoding, inference_header_length, host, origin;
   std::string body = {};
-  MemoryClaim claim = {};  // for the body, and for what is made of it, until the answer is written
+  MemoryClaim claim = {};  // for the body and for what is made of it
 };
 
 struct HttpAnswer {
@@ -31,33 +29,23 @@ struct HttpAnswer {
   std::string headers = {};  // more lines, each with its "\r\n"
   std::string body = {};
   std::vector<Tensor> tail = {};  // bytes that follow the body
-};
-
-// Of the server, for /metrics.
-struct HttpCounters {
-  std::atomic<int64_t> connections = 0, refused_connections = 0;
-  std::array<std::atomic<int64_t>, 6> answers = {};  // by the first digit of their status
+  MemoryClaim claim = {};         // for all of it, until it is written
 };
 
 class HttpApi {
  public:
-  struct Options {
-    std::string version;           // of the program
-    std::string token;             // "": none is asked for
-    bool loopback = true;          // then Host must be this machine: a web page elsewhere cannot reach us by a name of its own
-    size_t body_bytes = 64 << 20;  // after decompression
-    CallLimits limits = {};
-  };
-  HttpApi(Models& models, Scheduler& scheduler, Options options);
+  // `loopback`: Host must be this machine then; a web page elsewhere cannot reach us by a name of its own.
+  HttpApi(Models& models, Scheduler& scheduler, NetworkOptions options, bool loopback);
 
+  // Who may not ask at all, or not this: to be called when the header is there, before a body is taken. Nothing: go on.
+  std::optional<HttpAnswer> refusal(const HttpRequest& request) const;
   // `reply` is called exactly once, perhaps before this returns, perhaps on another thread, which should not have to write the answer: it
   // is given what writes it. The ticket cancels.
   using Write = std::function<HttpAnswer()>;
   using Reply = std::function<void(Write)>;
   Ticket handle(HttpRequest request, uint64_t client, Reply reply);
 
-  HttpCounters& counters() { return counters_; }
-  const Options& options() const { return options_; }
+  NetworkCounters& counters() { return *options_.counters; }
 
  private:
   HttpAnswer answer(const HttpRequest& request, const Route& route) const;
@@ -68,8 +56,8 @@ class HttpApi {
 
   Models& models_;
   Scheduler& scheduler_;
-  Options options_;
-  HttpCounters counters_;
+  const NetworkOptions options_;
+  const bool loopback_;
 };
 
 HttpAnswer error_answer(int status, std::string_view message);
@@ -79,7 +67,7 @@ int http_status(FailureKind kind);
 HttpAnswer error_answer_of_exception();
 
 // Prometheus' text format.
-std::string metrics_text(const Models& models, const Scheduler& scheduler, const HttpCounters& counters);
+std::string metrics_text(const Models& models, const Scheduler& scheduler, const NetworkCounters& counters);
 // The built-in page: page.html.
 std::string_view page_html();
 

@@ -9,7 +9,7 @@
 
 namespace tutti::serve {
 
-std::string decompressed(std::string_view body, std::string_view encoding, size_t most_bytes) {
+std::string decompressed(std::string_view body, std::string_view encoding, size_t most_bytes, MemoryClaim& claim) {
   const bool gzip = encoding == "gzip" || encoding == "x-gzip";
   if (!gzip && encoding != "deflate")
     refuse(FailureKind::bad_request, "Content-Encoding is gzip, deflate or identity; got '{}'", escape(encoding, 40));
@@ -34,7 +34,9 @@ std::string decompressed(std::string_view body, std::string_view encoding, size_
       continue;
     }
     const size_t before = out.size();
-    out.resize(std::min(most_bytes, std::max<size_t>(before * 2, std::max<size_t>(body.size(), 4096))));
+    const size_t room = std::min(most_bytes, std::max<size_t>(before * 2, std::max<size_t>(body.size(), 4096)));
+    claim.grow(body.size() + room);
+    out.resize(room);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream.avail_out = static_cast<uInt>(std::min<size_t>(out.size() - before, 1u << 31));
     const uInt offered = stream.avail_out;

@@ -29,7 +29,6 @@ struct Shared {
   HttpApi& api;
   Scheduler& scheduler;
   const HttpOptions& options;
-  std::shared_ptr<MemoryBudget> budget;
 };
 
 class AnyConnection {
@@ -52,9 +51,13 @@ template <class Stream>
 class Connection final : public AnyConnection, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   Connection(Stream stream, Loop& loop, Shared& shared)
-      : stream_(std::move(stream)), loop_(loop), shared_(shared), client_(shared.scheduler.new_client()) {}
+      : stream_(std::move(stream)), loop_(loop), shared_(shared), client_(shared.scheduler.new_client()) {
+    on_chunk_ = [this](uint64_t, boost::string_view, ErrorCode& error) {
+      if (++chunks_ > shared_.options.chunks) error = http::error::body_limit;
+    };
+  }
   // Counted by who accepted it: before it exists, so that no more are accepted than may be.
-  ~Connection() override { --shared_.api.counters().connections; }
+  ~Connection() override { --shared_.api.counters().http.open; }
 
   void start() {
     place_ = loop_.connections.insert(loop_.connections.end(), this->shared_from_this());
@@ -120,9 +123,11 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
     if (last_) return close();
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.options.header_bytes));
-    parser_->body_limit(shared_.options.body_bytes);
-    claim_ = MemoryClaim(shared_.budget);
+    parser_->body_limit(shared_.options.request_bytes);
+    claim_ = MemoryClaim(shared_.options.budget);
     is_head_ = false;
+    chunks_ = 0;
+    parser_->on_chunk_header(on_chunk_);
     if (buffer_.size() == 0 && buffer_.capacity() > kept_buffer) buffer_.shrink_to_fit();
     wait_in(State::idle, shared_.options.idle_time);
     parse();
@@ -152,7 +157,12 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
       if (error && error != http::error::need_more) return refuse_and_close(parse_error(error));
       if (parser_->is_header_done() && !claim_body()) return;
       if (parser_->is_done()) return handle();
-      if (error) return read();
+      if (error) {
+        // What is left of a body is the header of a chunk, or what follows the last.
+        if (state_ == State::body && buffer_.size() > shared_.options.header_bytes)
+          return refuse_and_close(parse_error(http::error::header_limit));
+        return read();
+      }
     }
   }
 
@@ -160,8 +170,8 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
 
   HttpAnswer parse_error(ErrorCode error) const {
     if (error == http::error::body_limit) {
-      std::string message = fmt::format("[serve] a body has at most {} bytes", shared_.options.body_bytes);
-      return error_answer(413, message);
+      return error_answer(
+          413, fmt::format("[serve] a body has at most {} bytes and {} chunks", shared_.options.request_bytes, shared_.options.chunks));
     }
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return error_answer(431, fmt::format("[serve] a header has at most {} bytes", shared_.options.header_bytes));
@@ -173,8 +183,13 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
   bool claim_body() {
     const bool first = state_ == State::header;
     if (first) {
-      wait_in(State::body, shared_.options.body_time);
+      wait_in(State::body, shared_.options.request_time);
       parser_->eager(true);  // until now nothing was allocated for the body
+      is_head_ = parser_->get().method() == http::verb::head;
+      if (auto refused = shared_.api.refusal(request_head())) {
+        refuse_and_close(std::move(*refused));
+        return false;
+      }
     }
     try {
       claim_.grow(first ? parser_->content_length().value_or(0) : parser_->get().body().size());
@@ -182,7 +197,12 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
       refuse_and_close(error_answer(e.failure()));
       return false;
     }
-    if (!first || parser_->is_done() || parser_->get()[http::field::expect] != "100-continue") return true;
+    const auto expected = parser_->get()[http::field::expect];
+    if (!first || parser_->is_done() || expected.empty()) return true;
+    if (!boost::beast::iequals(expected, "100-continue")) {
+      refuse_and_close(error_answer(417, "[serve] of expectations only 100-continue is met"));
+      return false;
+    }
     static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(go_on), [self = this->shared_from_this()](ErrorCode error, size_t) {
       if (self->state_ != State::body) return;
@@ -192,25 +212,27 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
     return false;
   }
 
+  // All but the body.
+  HttpRequest request_head() const {
+    const auto& message = parser_->get();
+    const auto view = [](auto text) { return std::string_view(text.data(), text.size()); };
+    const auto header = [&](auto name) { return view(message[name]); };
+    return {.method = view(message.method_string()),
+            .target = view(message.target()),
+            .authorization = header(http::field::authorization),
+            .content_encoding = header(http::field::content_encoding),
+            .inference_header_length = header("Inference-Header-Content-Length"),
+            .host = header(http::field::host),
+            .origin = header(http::field::origin)};
+  }
+
   void handle() {
     auto& message = parser_->get();
-    const auto header = [&](auto name) {
-      const auto value = message[name];
-      return std::string_view(value.data(), value.size());
-    };
     keep_alive_ = parser_->keep_alive();
     is_old_ = message.version() < 11;
-    const auto method = message.method_string();
-    is_head_ = message.method() == http::verb::head;
-    HttpRequest request{.method = {method.data(), method.size()},
-                        .target = {message.target().data(), message.target().size()},
-                        .authorization = header(http::field::authorization),
-                        .content_encoding = header(http::field::content_encoding),
-                        .inference_header_length = header("Inference-Header-Content-Length"),
-                        .host = header(http::field::host),
-                        .origin = header(http::field::origin),
-                        .body = std::move(message.body()),
-                        .claim = std::move(claim_)};
+    HttpRequest request = request_head();
+    request.body = std::move(message.body());
+    request.claim = std::move(claim_);
     state_ = State::computing;
     ticket_ = shared_.api.handle(std::move(request), client_, [self = this->shared_from_this()](HttpApi::Write write) {
       asio::post(self->loop_.context, [self, written = std::move(write)] { self->replied(written); });
@@ -232,7 +254,7 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
   void send(HttpAnswer answer) {
     constexpr size_t one_piece = 32 << 10;
     keep_alive_ = keep_alive_ && !last_;
-    ++shared_.api.counters().answers[static_cast<size_t>(std::min(answer.status / 100, 5))];
+    ++shared_.api.counters().http_answers[static_cast<size_t>(std::min(answer.status / 100, 5))];
     if (keep_alive_ && is_old_) answer.headers += "Connection: keep-alive\r\n";
     head_ = answer_head(answer, keep_alive_);
     answer_ = std::move(answer);
@@ -249,7 +271,7 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
       pieces = {asio::buffer(head_), asio::buffer(answer_.body)};
       for (const Tensor& tensor : answer_.tail) pieces.emplace_back(tensor.bytes().data(), tensor.bytes().size());
     }
-    wait_in(State::writing, shared_.options.write_time);
+    wait_in(State::writing, shared_.options.request_time);
     asio::async_write(stream_, pieces, [self = this->shared_from_this()](ErrorCode error, size_t) {
       self->answer_ = {};
       if (self->state_ == State::closed) return;
@@ -303,6 +325,8 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
   MemoryClaim claim_;
   State state_ = State::idle;
   Clock::time_point deadline_ = {};
+  std::function<void(uint64_t, boost::string_view, ErrorCode&)> on_chunk_;
+  int64_t chunks_ = 0;
   bool keep_alive_ = false, is_old_ = false, is_head_ = false, last_ = false, reading_over_ = false;
   Ticket ticket_;
   std::string head_;

@@ -52,7 +52,7 @@ void add_batches(Family& family, const std::string& labels, const std::map<int64
 
 }  // namespace
 
-std::string metrics_text(const Models& models, const Scheduler& scheduler, const HttpCounters& counters) {
+std::string metrics_text(const Models& models, const Scheduler& scheduler, const NetworkCounters& counters) {
   std::string text;
   const std::vector<VersionInfo> versions = models.index();
   // Names of models have no character that would have to be escaped in a label: check_name().
@@ -67,11 +67,15 @@ std::string metrics_text(const Models& models, const Scheduler& scheduler, const
   Family(text, "tutti_computing_requests", "gauge", "Requests that are being computed").add("", load.computing);
   Family(text, "tutti_queue_limit_requests", "gauge", "Requests that may wait at most").add("", scheduler.options().queue);
   Family(text, "tutti_draining", "gauge", "1 when the server ends").add("", load.draining ? 1 : 0);
-  Family(text, "tutti_http_connections", "gauge", "HTTP connections that are open").add("", counters.connections.load());
-  Family(text, "tutti_http_connections_refused_total", "counter", "HTTP connections closed at once: there were too many")
-      .add("", counters.refused_connections.load());
+  for (const auto& [protocol, name, of] : {std::tuple("http", "HTTP", &counters.http), std::tuple("grpc", "gRPC", &counters.grpc)}) {
+    Family(text, fmt::format("tutti_{}_connections", protocol), "gauge", fmt::format("{} connections that are open", name))
+        .add("", of->open.load());
+    Family(text, fmt::format("tutti_{}_connections_refused_total", protocol), "counter",
+           fmt::format("{} connections closed at once: there were too many", name))
+        .add("", of->refused.load());
+  }
   Family answers(text, "tutti_http_answers_total", "counter", "HTTP answers by class of status");
-  for (size_t i = 2; i < counters.answers.size(); ++i) answers.add(fmt::format("code=\"{}xx\"", i), counters.answers[i].load());
+  for (size_t i = 2; i < counters.http_answers.size(); ++i) answers.add(fmt::format("code=\"{}xx\"", i), counters.http_answers[i].load());
   each("tutti_model_ready", "gauge", "1 when the version is loaded",
        [](Family& family, const std::string& label, const VersionInfo& version) {
          family.add(label, version.state == ModelState::ready ? 1 : 0);

@@ -28,6 +28,7 @@ std::string_view reason_of(int status) {
     case 405: return "Method Not Allowed";
     case 408: return "Request Timeout";
     case 413: return "Payload Too Large";
+    case 417: return "Expectation Failed";
     case 431: return "Request Header Fields Too Large";
     case 499: return "Client Closed Request";
     case 503: return "Service Unavailable";
@@ -79,17 +80,11 @@ class HttpServer::Server {
  public:
   Server(Models& models, Scheduler& scheduler, HttpOptions options)
       : options_(std::move(options)),
-        endpoint_(resolve(options_.address)),
-        api_(models, scheduler,
-             {.version = options_.version,
-              .token = options_.token,
-              .loopback = endpoint_.address().is_loopback(),
-              .body_bytes = options_.body_bytes,
-              .limits = options_.limits}),
-        shared_{api_, scheduler, options_, std::make_shared<MemoryBudget>(options_.all_bodies_bytes)},
+        endpoint_(endpoint_of(place_to_listen(options_.address))),
+        api_(models, scheduler, options_, endpoint_.address().is_loopback()),
+        shared_{api_, scheduler, options_},
         loops_(static_cast<size_t>(std::max(options_.threads, 1))) {
-    if (options_.tls_certificate.empty() != options_.tls_key.empty())
-      fail<InvalidArgument>("serve", "TLS needs both a certificate and a key: --tls-cert and --tls-key");
+    check_tls(options_);
     if (!options_.tls_certificate.empty()) tls_.emplace(net::tls_context(options_));
     listen();
     for (auto& loop : loops_) {
@@ -101,10 +96,7 @@ class HttpServer::Server {
 
   ~Server() { stop(std::chrono::milliseconds(0)); }
 
-  std::string address() const {
-    const std::string host = endpoint_.address().to_string();
-    return fmt::format("{}:{}", endpoint_.address().is_v6() ? "[" + host + "]" : host, endpoint_.port());
-  }
+  std::string address() const { return address_text({endpoint_.address().to_string(), endpoint_.port()}); }
 
   void stop(std::chrono::milliseconds timeout) {
     if (stopped_) return;
@@ -115,9 +107,9 @@ class HttpServer::Server {
     });
     const auto deadline = Clock::now() + timeout;
     each_connection([](net::AnyConnection& connection) { connection.finish(); });
-    while (api_.counters().connections > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    while (counters().open > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     // What is still there is cut off. A connection whose request is being computed goes when that has ended, which it always does.
-    while (api_.counters().connections > 0) {
+    while (counters().open > 0) {
       each_connection([](net::AnyConnection& connection) { connection.abort(); });
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -132,14 +124,9 @@ class HttpServer::Server {
     std::thread thread;
   };
 
-  tcp::endpoint resolve(const std::string& address) {
-    const HostAndPort given = host_and_port(address);
-    const std::string host = given.host.empty() ? "127.0.0.1" : given.host == "localhost" ? "127.0.0.1" : given.host;
-    net::ErrorCode error;
-    const auto ip = net::asio::ip::make_address(host, error);
-    if (error) fail<InvalidArgument>("serve", "a host to listen on is an address, as 0.0.0.0 or ::1; got '{}'", escape(given.host, 60));
-    return {ip, given.port};
-  }
+  static tcp::endpoint endpoint_of(const HostAndPort& place) { return {net::asio::ip::make_address(place.host), place.port}; }
+
+  ConnectionCounters& counters() { return api_.counters().http; }
 
   void listen() {
     net::ErrorCode error;
@@ -163,13 +150,13 @@ class HttpServer::Server {
         });
         return;
       }
-      if (api_.counters().connections >= options_.connections) {
+      if (counters().open >= options_.connections) {
         refuse_connection(std::move(socket));
       } else {
-        ++api_.counters().connections;
+        ++counters().open;
         net::asio::post(loop.context, [this, &loop, moved = std::make_shared<net::Socket>(std::move(socket))] {
           if (stopped_) {
-            --api_.counters().connections;
+            --counters().open;
             return;
           }
           if (tls_)
@@ -183,7 +170,7 @@ class HttpServer::Server {
   }
 
   void refuse_connection(net::Socket socket) {
-    ++api_.counters().refused_connections;
+    ++counters().refused;
     if (tls_) return;
     const HttpAnswer answer = error_answer(503, "[serve] there are too many connections");
     const std::string text = net::answer_head(answer, false) + answer.body;

@@ -6,22 +6,14 @@
 #include <string>
 
 #include "tutti/serve/http/api.h"
+#include "tutti/serve/protocol/network_options.h"
 
 namespace tutti::serve {
 
-struct HttpOptions {
-  std::string address = ":8000";  // [HOST]:PORT; no host: this machine only; port 0: any that is free
+struct HttpOptions : NetworkOptions {
   int threads = 2;
-  std::string version, token;            // as HttpApi's
-  std::string tls_certificate, tls_key;  // files of PEM; both or none
-  size_t header_bytes = 16 << 10, body_bytes = 64 << 20;
-  size_t all_bodies_bytes = 1 << 30;  // of all connections together
-  int64_t connections = 1024;
-  std::chrono::milliseconds header_time{10'000};  // from the first byte of a request to the last of its header
-  std::chrono::milliseconds body_time{60'000};    // from there to the last of its body
-  std::chrono::milliseconds idle_time{75'000};    // between requests
-  std::chrono::milliseconds write_time{60'000};   // for an answer to be taken
-  CallLimits limits = {};
+  size_t header_bytes = 16 << 10;
+  int64_t chunks = 100'000;  // of a body
 };
 
 class HttpServer {

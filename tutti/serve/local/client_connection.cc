@@ -177,8 +177,8 @@ void ClientConnection::wait(std::unique_lock<std::mutex>& lock, SteadyClock::tim
   auto now = begun;
   while (spin_.is_worth_it(now, begun)) {
     const uint32_t seen = responses_;
-    lock.unlock();
     Spin spin = spin_;
+    lock.unlock();
     for (int i = 0; i < 16 && load(region_->header().response_tail) == seen; ++i) spin.pause(SteadyClock::now());
     lock.lock();
     spin_ = spin;

@@ -23,6 +23,7 @@ class Descriptor {
     return *this;
   }
   int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }  // whose it is from now on
   explicit operator bool() const { return number_ >= 0; }
 
  private:

@@ -26,7 +26,11 @@ std::string_view v2_name(DType dtype) {
 DType dtype_from_v2(std::string_view name, std::string_view what) {
   for (DType dtype : all_dtypes)
     if (v2_name(dtype) == name) return dtype;
-  if (name == "BYTES") refuse(FailureKind::bad_request, "{} has datatype BYTES; models here take numbers, none takes strings", what);
+  if (name == "BYTES")
+    refuse(
+        FailureKind::bad_request,
+        "{} has datatype BYTES; models here take numbers, none takes strings; hint: send what the strings are turned into before the model",
+        what);
   std::string known;
   for (DType dtype : all_dtypes) known += fmt::format("{}{}", known.empty() ? "" : ", ", v2_name(dtype));
   refuse(FailureKind::bad_request, "{} has the unknown datatype '{}'; known are {}", what, escape(name, 40), known);

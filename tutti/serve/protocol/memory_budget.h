@@ -12,7 +12,8 @@ namespace tutti::serve {
 
 class MemoryBudget {
  public:
-  explicit MemoryBudget(size_t bytes) : left_(bytes) {}
+  explicit MemoryBudget(size_t bytes) : bytes_(bytes), left_(bytes) {}
+  size_t bytes() const { return bytes_; }
   bool take(size_t bytes) {
     size_t left = left_.load(std::memory_order_relaxed);
     do {
@@ -24,6 +25,7 @@ class MemoryBudget {
   size_t left() const { return left_.load(std::memory_order_relaxed); }
 
  private:
+  const size_t bytes_;
   std::atomic<size_t> left_;
 };
 

@@ -22,11 +22,15 @@ T element_from(const Json& value, std::string_view what) {
   } else if constexpr (std::is_integral_v<T>) {
     if (value.is_int() && std::in_range<T>(value.as_int())) return static_cast<T>(value.as_int());
     if (value.is_number() && !value.is_int()) {
-      // Beyond int64 it was read as a double, and a float without fraction is a whole number too.
-      double number = value.as_number();
-      if (number == std::floor(number) && number >= static_cast<double>(std::numeric_limits<T>::min()) &&
-          number < std::ldexp(1.0, std::numeric_limits<T>::digits))
+      // A float without fraction is a whole number too. What is beyond int64 was read as a double, and is not what was written any more.
+      constexpr double exact = 1ll << 53;
+      const double number = value.as_number();
+      if (number == std::floor(number) && number >= std::max(static_cast<double>(std::numeric_limits<T>::min()), -exact) &&
+          number < std::min(std::ldexp(1.0, std::numeric_limits<T>::digits), exact))
         return static_cast<T>(number);
+      if (std::abs(number) >= exact)
+        refuse(FailureKind::bad_request, "{} has elements of type {}; got about {}; hint: such numbers are sent as bytes", what,
+               name(dtype_of<T>()), shown(value));
     }
     refuse(FailureKind::bad_request, "{} has elements of type {}; got {}", what, name(dtype_of<T>()), shown(value));
   } else {
