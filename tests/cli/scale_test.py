@@ -115,6 +115,38 @@ class Devices(DevicesTest):
             self.assertIn(words, run.err)
 
 
+class Plugins(DevicesTest):
+    def setUp(self):
+        super().setUp()
+        devices = self.run_program("devices", "--json").json["devices"]
+        if not any(d["name"] == "xla:cpu" and d["usable"] for d in devices):
+            self.skipTest("there is no plugin for xla:cpu")
+
+    def test_two_devices_of_a_plugin_train_what_one_cpu_does_and_resume(self):
+        self.write(epochs=12)
+        job = ["jobs.toml", "--device", "xla:cpu", "--devices", "2", "--log-steps"]
+        self.train("jobs.toml", "--out", "one")
+        run = self.train(*job, "--out", "whole", "--trace", "run.json")
+        self.assertIn("a: global batch 16 = 2 devices x 8 samples\n", run.out)
+        self.expect_same("one", "whole", 1e-5)
+        spans = [e for e in json.loads((self.folder / "run.json").read_text())["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual({e["tid"] for e in spans}, {0, 1})
+        child = subprocess.Popen([self.program, "fit", *job, "--out", "cut", "--checkpoint-every", "2"], cwd=self.folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        while not (self.folder / "cut" / "a" / "checkpoint").exists() and child.poll() is None:
+            time.sleep(0.001)
+        child.kill()
+        child.wait()
+        self.train(*job, "--out", "cut", "--resume")
+        self.expect_same("whole", "cut", 0)
+
+    def test_devices_that_are_not_there_are_named(self):
+        self.write()
+        run = self.run_program("fit", "jobs.toml", "--out", "o", "--device", "xla:cpu", "--devices", "5")
+        self.assertEqual(run.code, 1)
+        self.assertIn("there is no device 4: the plugin has 4, xla:cpu:0 to xla:cpu:3", run.err)
+        self.assertFalse((self.folder / "o").exists())
+
+
 class Reports(ScaleTest):
     def test_reports_are_written(self):
         self.write(samples=256)

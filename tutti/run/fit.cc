@@ -115,6 +115,8 @@ class Fitting {
   void divide(std::vector<ParallelPlan> plans, std::shared_ptr<RankGroup> ranks) {
     parallel_plans_ = std::move(plans);
     ranks_ = std::move(ranks);
+    for (const std::string& name : options_.parallel.devices) devices_.push_back(open_device(name));
+    if (devices_.empty()) devices_.push_back(device_);
   }
 
  private:
@@ -129,7 +131,7 @@ class Fitting {
         if (!begins) continue;
         if (ranks_ != nullptr) ranks_->require_same(trainers_[i]->fingerprint(), "job '" + jobs_[i].name + "'");
         ParallelFit& fit =
-            *parallel_.emplace_back(std::make_unique<ParallelFit>(*trainers_[i], device_, parallel_plans_[i], options_.parallel, ranks_));
+            *parallel_.emplace_back(std::make_unique<ParallelFit>(*trainers_[i], devices_, parallel_plans_[i], options_.parallel, ranks_));
         if (options_.resume) resume(i);
         if (ranks_ != nullptr)
           ranks_->require_same(fmt::format("{} {}", out_.jobs[i].stopped_because, trainers_[i]->steps()),
@@ -495,7 +497,8 @@ class Fitting {
   std::map<const FitTeam*, TeamClocks> clocks_;
   Stopwatch since_;  // the first step
   int64_t steps_before_ = 0;
-  std::vector<ParallelPlan> parallel_plans_;  // by job, where batches are divided
+  std::vector<ParallelPlan> parallel_plans_;      // by job, where batches are divided
+  std::vector<std::shared_ptr<Device>> devices_;  // that divide them
   std::vector<std::unique_ptr<ParallelFit>> parallel_;
   std::shared_ptr<RankGroup> ranks_;
 
@@ -522,8 +525,10 @@ std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOption
                           devices, ranks->size());
   ParallelOptions parallel = options.parallel;
   parallel.threads = options.threads;
+  for (const std::string& name : parallel.devices) open_device(name);  // what is not there is said before anything begins
+  const int cores = open_device(options.device)->launches_replicas() ? 0 : thread_limit();
   for (FitJob& job : jobs)
-    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), thread_limit()));
+    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), cores));
   return out;
 }
 
@@ -567,7 +572,40 @@ FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const 
   return fitting.run();
 }
 
+namespace {
+
+// Of each job by itself: the step that one launch starts on all devices.
+std::vector<ExplainedFit> explain_replicated(std::vector<FitJob> jobs, const FitOptions& options, Precision precision) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const std::string& name : options.parallel.devices) devices.push_back(open_device(name));
+  if (!devices[0]->launches_replicas())
+    fail<Unsupported>("explain", "replicas on '{}' are threads that compute a part each, not one program; hint: without --devices",
+                      devices[0]->name());
+  const std::vector<ParallelPlan> plans = divide_jobs(jobs, options, nullptr);
+  FitDataStore data(memory_for_data(options));
+  std::vector<ExplainedFit> out;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Trainer trainer(jobs[i], {.data = &data});
+    if (plans[i].global_batch % plans[i].replicas != 0)
+      fail<InvalidArgument>("explain", "a batch of {} cannot be divided evenly by {} devices; hint: --global-batch {}",
+                            plans[i].global_batch, plans[i].replicas, plans[i].per_device_batch * plans[i].replicas);
+    const StepKind kind{true, plans[i].per_device_batch};
+    CompileSettings settings;
+    settings.precision = precision;
+    settings.replicas = devices;
+    const Graph step = std::move(trainer.replicated_graph(kind, {plans[i].replicas, false, options.parallel.synchronizes}).graph);
+    FitPlan plan;
+    plan.jobs = {jobs[i].name};
+    plan.reason = plans[i].text();
+    out.push_back({std::move(plan), explain(step, devices[0], settings, kind.batch)});
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<ExplainedFit> explain_fit(const std::vector<FitJob>& jobs, const FitOptions& options, Precision precision) {
+  if (options.parallel.devices.size() > 1) return explain_replicated(jobs, options, precision);
   const auto device = open_device(options.device);
   FitDataStore data(memory_for_data(options));
   std::vector<std::unique_ptr<Trainer>> trainers;

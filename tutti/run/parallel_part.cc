@@ -25,14 +25,18 @@ PartPrograms::PartPrograms(const Trainer& trainer, std::shared_ptr<Device> devic
   facts_ = std::make_shared<const StepGraph>(std::move(step.part));
 }
 
+Graph PartPrograms::graph(StepKind kind, bool adds) const {
+  Graph out = std::move(trainer_.part_graphs(kind, options_).part.graph);
+  return adds ? accumulate(out, results()) : std::move(out);
+}
+
 std::unique_ptr<Program> PartPrograms::with_states(StepKind kind, bool adds, StateBuffers& states) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Program>& program = programs_[{kind, adds}];
   if (program == nullptr) {
-    const Graph graph = std::move(trainer_.part_graphs(kind, options_).part.graph);
     CompileSettings settings;
     settings.threads = threads_;
-    program = adds ? device_->compile(accumulate(graph, results()), settings) : device_->compile(graph, settings);
+    program = device_->compile(graph(kind, adds), settings);
   }
   return program->context(&states);
 }
@@ -103,7 +107,7 @@ void PartWorker::compute(const Trainer& trainer, const Program::Ready& ready) {
     for (size_t i = 0; i < results_.size(); ++i) {
       const auto bytes = step.outputs[i]->host();
       results_[i].resize(bytes.size() / sizeof(float));
-      if (part.samples == 0) continue;  // computed for nothing
+      if (part.is_idle()) continue;  // computed for nothing
       for (size_t k = 0; k < results_[i].size(); ++k) {
         float value;
         std::memcpy(&value, bytes.data() + k * sizeof value, sizeof value);

@@ -9,12 +9,16 @@
 
 namespace tutti {
 
+// Loss and metrics, by output, of the samples that are a replica's own.
+using PartResults = std::vector<std::vector<double>>;
+
 // The graphs of a job's parts compiled, for any number of replicas.
 class PartPrograms {
  public:
   PartPrograms(const Trainer& trainer, std::shared_ptr<Device> device, int threads, const PartOptions& options);
 
   // `adds`: gradients are added to those of the small batches before.
+  Graph graph(StepKind kind, bool adds) const;
   std::unique_ptr<Program> with_states(StepKind kind, bool adds, StateBuffers& states);
   const std::shared_ptr<const StepGraph>& facts() const { return facts_; }  // without a graph
   size_t results() const { return 1 + facts_->metrics.size(); }             // outputs before the gradients
@@ -51,8 +55,7 @@ class PartWorker {
 
   // Computes its part of the trainer's next batch. `ready` hears of each sum, by index, when it is complete.
   void compute(const Trainer& trainer, const Program::Ready& ready = {});
-  // Loss and metrics, by output, of the samples that are its own.
-  const std::vector<std::vector<double>>& results() const { return results_; }
+  const PartResults& results() const { return results_; }
   Buffer& sum(size_t i) { return *sums_[i]; }
   const std::shared_ptr<Buffer>& shared_sum(size_t i) const { return sums_[i]; }
 
@@ -67,7 +70,7 @@ class PartWorker {
   Timeline& timeline_;
   std::vector<std::shared_ptr<Buffer>> sums_;
   std::map<std::pair<StepKind, bool>, std::unique_ptr<Step>> steps_;
-  std::vector<std::vector<double>> results_;
+  PartResults results_;
 };
 
 }  // namespace tutti

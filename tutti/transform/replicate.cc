@@ -101,6 +101,21 @@ std::vector<Value> reduce_in_buckets(const std::vector<Value>& values, int64_t r
   return out;
 }
 
+Graph reduce_inputs(const Graph& update, int64_t replicas, int64_t bytes) {
+  Rebuild rebuild(update);
+  std::vector<ValueId> ids;
+  std::vector<Value> own;
+  for (const Node* node : update.parameters(Graph::Role::input)) {
+    ids.push_back(node->results[0]);
+    own.push_back(rebuild.graph().input(node->attributes.text("name"), update.type(ids.back())));
+  }
+  const std::vector<Value> sums = reduce_in_buckets(own, replicas, bytes);
+  for (size_t i = 0; i < ids.size(); ++i) rebuild.map(ids[i], sums[i]);
+  for (const Node& node : update.nodes())
+    if (!rebuild[node.results[0]]) rebuild.copy(node);
+  return rebuild.finish();
+}
+
 ElementRange range_of_part(int64_t elements, int64_t part, int64_t parts) {
   const int64_t lines = (elements + cache_line - 1) / cache_line;
   const auto place = [&](int64_t i) { return std::min(elements, lines * i / parts * cache_line); };

@@ -18,6 +18,9 @@ std::vector<std::vector<size_t>> buckets_of(std::span<const Type> types, int64_t
 // The values summed over the replicas, an all_reduce a bucket.
 std::vector<Value> reduce_in_buckets(const std::vector<Value>& values, int64_t replicas, int64_t bytes = bucket_bytes);
 
+// The update of all replicas' inputs: each input is summed over the replicas before it is used.
+Graph reduce_inputs(const Graph& update, int64_t replicas, int64_t bytes = bucket_bytes);
+
 // A range of a value's elements in row-major order.
 struct ElementRange {
   int64_t begin = 0, end = 0;
