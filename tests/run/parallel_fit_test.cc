@@ -5,6 +5,8 @@
 
 #include "tests/run/parallel_jobs.h"
 #include "tutti/base/error.h"
+#include "tutti/run/fit.h"
+#include "tutti/transform/replicate.h"
 
 namespace tutti {
 namespace {
@@ -116,6 +118,99 @@ TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
     return true;
   });
   EXPECT_NE(said.find("the loss of step"), std::string::npos) << said;
+}
+
+// A rank whose partner is always at the same place: sums are its own. It remembers which memory each exchange had, and spoils it once the
+// update is done.
+class Alone : public RankGroup {
+ public:
+  std::vector<std::vector<Part>> known, begun;  // by bucket: of the first step, of the step at hand
+  int steps = 0, early = 0;                     // early: the memory of the last bucket was still spoiled when the first one began
+  void sum(DType, std::span<const Part>) override {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  const std::string& host(int) const override { return host_; }
+  void start(std::vector<Part> parts) override {
+    if (begun.empty() && !known.empty() && is_spoiled(known.back())) ++early;
+    begun.push_back(std::move(parts));
+  }
+  void finish() override {
+    if (begun.empty()) return;
+    if (known.empty()) known = begun;
+    ASSERT_EQ(begun.size(), known.size());
+    for (size_t i = 0; i < known.size(); ++i) EXPECT_EQ(begun[i][0].from, known[i][0].from) << "another order of buckets";
+    begun.clear();
+    ++steps;
+  }
+  std::vector<double> gather(std::span<const double> own) override {
+    for (const auto& bucket : known)
+      for (const Part& part : bucket) std::fill_n(part.to, static_cast<size_t>(part.elements) * sizeof(float), spoiled);
+    std::vector<double> out(own.begin(), own.end());
+    out.insert(out.end(), own.begin(), own.end());
+    return out;
+  }
+  void require_same(const std::string&, const std::string&) override {}
+  void watch(Timeline*) override {}
+  void abort(int) override { std::abort(); }
+
+ private:
+  static constexpr std::byte spoiled{0x7f};
+  static bool is_spoiled(const std::vector<Part>& bucket) {
+    for (const Part& part : bucket)
+      if (std::any_of(part.from, part.from + static_cast<size_t>(part.elements) * sizeof(float), [](std::byte b) { return b != spoiled; }))
+        return false;
+    return true;
+  }
+  std::string host_ = "here";
+};
+
+TEST(parallel_fit, exchanges_begin_before_the_last_gradient_is_there) {
+  const Scratch scratch;
+  FitJob job = job_of(scratch, {"deep", "dense 64 tanh; dense 64 tanh; dense 64 tanh; dense 4 softmax", {9}, momentum});
+  job.epochs = 2;
+  ParallelOptions options;
+  options.threads = 1;
+  options.bucket = 8 << 10;
+  const ParallelPlan plan = plan_parallel(job, options, 2, 2);
+  Trainer trainer(job);
+  const auto ranks = std::make_shared<Alone>();
+  ParallelFit fit(trainer, {open_device("cpu")}, plan, options, ranks);
+  fit.run([](Trainer&, const std::string&) { return true; });
+  EXPECT_EQ(ranks->steps, 6);
+  EXPECT_EQ(ranks->early, 5) << "all steps but the first, which has nothing to compare with";
+  EXPECT_EQ(ranks->known.size(), 3u);
+  EXPECT_EQ(fit.json().at("buckets").as_int(), 3);
+}
+
+TEST(parallel_fit, buckets_are_larger_where_starting_an_exchange_costs_more) {
+  EXPECT_EQ(bucket_for(0, 1e9), least_bucket_bytes);
+  EXPECT_EQ(bucket_for(50e-6, 1e9), 512 << 10);
+  EXPECT_EQ(bucket_for(100e-6, 10e9), 16 << 20);
+  EXPECT_EQ(bucket_for(1, 1e12), most_bucket_bytes);
+}
+
+TEST(parallel_fit, who_trains_slower_with_several_devices_is_told_which_batch_would_do) {
+  ParallelTimes times;
+  times.job = "a";
+  times.plan.replicas = 2;
+  times.plan.global_batch = 128;
+  times.steps = 100;
+  const auto set = [&](double compute, double exchange) {
+    std::vector<double> phases(static_cast<size_t>(Phase::count));
+    phases[static_cast<size_t>(Phase::compute)] = compute * 100;
+    phases[static_cast<size_t>(Phase::exchange)] = exchange * 100;
+    times.seconds_by_phase = {phases, phases};
+  };
+  set(0.4e-3, 1.1e-3);
+  EXPECT_EQ(
+      times.warning(),
+      "job 'a': 2 devices are not faster than one: 0.40 ms a step computing, 1.10 ms between; hint: --devices 1, or batches of 1024 and "
+      "more; tutti scale says why");
+  set(1.1e-3, 0.4e-3);
+  EXPECT_EQ(times.warning(), "");
+  set(0.4e-3, 1.1e-3);
+  times.steps = ParallelTimes::enough_steps - 1;
+  EXPECT_EQ(times.warning(), "") << "too few to tell";
 }
 
 TEST(parallel_fit, plans_say_how_a_batch_is_divided) {

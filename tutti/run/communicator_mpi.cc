@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "tutti/base/error.h"
-#include "tutti/base/stopwatch.h"
 #include "tutti/run/communicator.h"
 #include "tutti/run/mpi_library.h"
+#include "tutti/run/trace.h"
 
 namespace tutti {
 
@@ -69,7 +69,10 @@ class MpiGroup : public RankGroup {
   int rank() const override { return mpi_.rank; }
   int size() const override { return mpi_.size; }
   const std::string& host(int rank) const override { return hosts_[static_cast<size_t>(rank)]; }
-  double busy_seconds() const override { return busy_; }
+  void watch(Timeline* timeline) override {
+    std::lock_guard lock(mutex_);
+    watching_ = timeline;
+  }
 
   void sum(DType dtype, std::span<const Part> parts) override {
     if (dtype != DType::f32) fail<Unsupported>("mpi", "sums of {} are not done", name(dtype));
@@ -79,7 +82,7 @@ class MpiGroup : public RankGroup {
 
   void start(std::vector<Part> parts) override {
     post([this, parts = std::move(parts)] {
-      const Stopwatch watch;
+      const auto begin = Timeline::Clock::now();
       size_t count = 0;
       for (const Part& part : parts) count += static_cast<size_t>(part.elements);
       values_.resize(count);
@@ -95,7 +98,7 @@ class MpiGroup : public RankGroup {
         std::memcpy(part.to, at, static_cast<size_t>(part.elements) * sizeof(float));
         at += part.elements;
       }
-      busy_ += watch.seconds();
+      if (watching_ != nullptr) watching_->add(Phase::exchange, begin, Timeline::Clock::now());
     });
   }
 
@@ -177,7 +180,7 @@ class MpiGroup : public RankGroup {
   MpiLibrary mpi_;
   std::vector<std::string> hosts_;
   std::vector<float> values_, scratch_;  // of the sum at hand
-  std::atomic<double> busy_ = 0;
+  Timeline* watching_ = nullptr;         // by `thread_`, while there is something to do
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<std::function<void()>> queue_;

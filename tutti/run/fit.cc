@@ -160,23 +160,35 @@ class Fitting {
     constexpr int64_t warm = 3;
     Stopwatch watch;
     int64_t seen = 0;
+    bool warned = false;
+    const auto warn = [&] {
+      const std::string text = warned || !options_.warn ? "" : times_of(fit, job, watch.seconds()).warning();
+      warned = warned || !text.empty();
+      if (!text.empty()) options_.warn(text);
+    };
     fit.run([&](Trainer& trainer, const std::string& error) {
       const bool goes_on = after_step(trainer, error) && !stop_;
       if (++seen == warm && goes_on) {
         fit.forget_times();
         watch = {};
       }
+      if (seen == warm + ParallelTimes::enough_steps + 1) warn();
       return goes_on;
     });
-    ParallelTimes times{
-        jobs_[job].name, parallel_plans_[job], fit.measured_steps(), watch.seconds(), fit.undisturbed_step(), fit.exchanged_bytes(), {}};
+    warn();
+    out_.parallel.push_back(times_of(fit, job, watch.seconds()));
+    if (const std::string& path = options_.parallel.trace; !path.empty()) write_trace(trace_path(path, job), fit.traced(), jobs_[job].name);
+  }
+
+  ParallelTimes times_of(const ParallelFit& fit, size_t job, double seconds) const {
+    ParallelTimes out{
+        jobs_[job].name, parallel_plans_[job], fit.measured_steps(), seconds, fit.undisturbed_step(), fit.exchanged_bytes(), {},
+        fit.json()};
     for (const Timeline* timeline : fit.timelines()) {
-      auto& own = times.seconds_by_phase.emplace_back();
+      auto& own = out.seconds_by_phase.emplace_back();
       for (int phase = 0; phase < static_cast<int>(Phase::count); ++phase) own.push_back(timeline->seconds(static_cast<Phase>(phase)));
     }
-    out_.parallel.push_back(std::move(times));
-    if (const std::string& path = options_.parallel.trace; !path.empty())
-      write_trace(trace_path(path, job), fit.timelines(), jobs_[job].name);
+    return out;
   }
 
   // run.json of one job among several: run.NAME.json; of a rank: run.rank1.json, the first one's without.
@@ -535,8 +547,7 @@ std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOption
 }  // namespace
 
 std::string ParallelTimes::warning() const {
-  constexpr int64_t least_steps = 20;
-  if (plan.replicas < 2 || steps < least_steps) return "";
+  if (plan.replicas < 2 || steps < enough_steps) return "";
   const double replicas = static_cast<double>(plan.replicas), all = static_cast<double>(steps);
   std::array<double, static_cast<size_t>(Phase::count)> mean{};
   for (const auto& replica : seconds_by_phase)

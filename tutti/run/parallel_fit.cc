@@ -13,10 +13,10 @@ ParallelFit::ParallelFit(Trainer& trainer, std::vector<std::shared_ptr<Device>> 
   if (ranks != nullptr && devices[0]->is_asynchronous())
     fail<Unsupported>("fit", "ranks with '{}' are not done; hint: --device cpu, or --devices N in one process", devices[0]->name());
   const PartOptions parts{plan.replicas, plan.accumulate > 1, options.synchronizes};
-  programs_ = std::make_shared<PartPrograms>(trainer, devices[0], plan.threads, parts);
+  programs_ = std::make_shared<PartPrograms>(trainer, devices[0], plan.threads, parts, !options.trace.empty());
   trainer.describe(programs_->facts(), programs_->states());
   trainer.attach(this);
-  const ReplicaSettings settings{trainer, programs_, plan, parts, !options.trace.empty()};
+  const ReplicaSettings settings{trainer, programs_, plan, parts, !options.trace.empty(), options.bucket};
   replicas_ = ranks != nullptr ? rank_replicas(settings, std::move(ranks))
               : launches       ? launched_replicas(settings, std::move(devices))
                                : thread_replicas(settings);
@@ -29,8 +29,15 @@ std::vector<const Timeline*> ParallelFit::timelines() const {
   return {all.begin(), all.end()};
 }
 
+std::vector<const Timeline*> ParallelFit::traced() const {
+  std::vector<const Timeline*> all = timelines();
+  for (const Timeline* timeline : replicas_->details()) all.push_back(timeline);
+  return all;
+}
+
 void ParallelFit::forget_times() {
   for (Timeline* timeline : replicas_->timelines()) timeline->clear();
+  for (Timeline* timeline : replicas_->details()) timeline->clear();
   step_seconds_.clear();
 }
 

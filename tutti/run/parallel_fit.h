@@ -23,6 +23,7 @@ class ParallelFit : public StateValues {
 
   // Where the time of the steps so far went, by replica; of ranks, this one's.
   std::vector<const Timeline*> timelines() const;
+  std::vector<const Timeline*> traced() const;  // these, and what goes on meanwhile
   int64_t measured_steps() const { return std::ssize(step_seconds_); }
   // Of the fastest twentieth of the steps, the slowest: what a step takes when nothing else runs on the machine.
   double undisturbed_step() const;

@@ -9,13 +9,14 @@ namespace tutti {
 
 std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, size_t rank, bool divides, Collective& collective,
                                                StateBuffers& shared) {
-  const auto& [trainer, programs, plan, parts_of_batch, keeps_spans] = settings;
+  const auto& programs = settings.programs;
+  const ParallelPlan& plan = settings.plan;
   auto replica = std::make_unique<HostReplica>(settings, rank);
   Device& device = *programs->device();
   const int64_t parts = divides ? plan.replicas : 1, part = divides ? static_cast<int64_t>(rank) : 0;
   const SharedUpdate update = share_update(programs->update(), part, parts);
   const auto& names = programs->states();
-  const std::vector<Tensor> values = trainer.first_values(names);
+  const std::vector<Tensor> values = settings.trainer.first_values(names);
   const auto filled = [&](const Tensor& value) {
     std::shared_ptr<Buffer> buffer = device.allocate(value.type());
     device.to_device(value.bytes(), *buffer);
@@ -40,7 +41,7 @@ std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, 
   replica->update.program = device.compile(update.graph, compiled);
   replica->worker =
       std::make_unique<PartWorker>(programs, Division{rank, static_cast<size_t>(plan.replicas), static_cast<size_t>(plan.accumulate)},
-                                   replica->states, plan.replicas > 1 ? &collective : nullptr, replica->timeline);
+                                   replica->states, plan.replicas > 1 ? &collective : nullptr, replica->timeline, replica->kernels);
   return replica;
 }
 

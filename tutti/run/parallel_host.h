@@ -14,9 +14,11 @@ struct HostUpdate {
 
 struct HostReplica {
   HostReplica(const ReplicaSettings& settings, size_t rank_of_all)
-      : rank(rank_of_all), timeline(static_cast<int>(rank), settings.keeps_spans) {}
+      : rank(rank_of_all),
+        timeline(static_cast<int>(rank), settings.keeps_spans),
+        kernels(static_cast<int>(rank), settings.keeps_spans, Timeline::Lane::kernels) {}
   size_t rank;
-  Timeline timeline;
+  Timeline timeline, kernels;
   StateBuffers states, updated;  // as its part sees them, and as its update does
   std::unique_ptr<PartWorker> worker;
   HostUpdate update;

@@ -16,6 +16,7 @@ struct ParallelOptions {
   int64_t warmup_steps = -1;  // until the scaled rate is reached; -1: a tenth of the steps, at most five epochs
   bool synchronizes = false;  // batch normalization by the whole batch
   std::string trace;          // a file
+  int64_t bucket = 0;         // bytes of gradients that ranks exchange at once; 0: by measurement
   double deadline = 60;       // seconds for a rank that does not answer
 
   bool is_asked_for() const;

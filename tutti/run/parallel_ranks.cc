@@ -1,7 +1,7 @@
 // Replicas that are processes: one of them is this one, and the others are asked through run/communicator.h.
 #include <algorithm>
 
-#include "tutti/base/error.h"
+#include "tutti/base/stopwatch.h"
 #include "tutti/device/host.h"
 #include "tutti/run/parallel_host.h"
 #include "tutti/transform/replicate.h"
@@ -21,12 +21,17 @@ class RankReplicas : public Replicas {
       own_->update.views.push_back(std::make_unique<HostView>(type, own_->worker->shared_sum(i), 0));
       own_->update.inputs.push_back(own_->update.views.back().get());
     }
-    buckets_ = buckets_of(sums);
+    for (const Type& type : sums) bytes_ += type.bytes();
+    bucket_ = settings.bucket > 0 ? settings.bucket : choose_bucket();
+    buckets_ = buckets_of(sums, bucket_);
     bucket_of_.resize(sums.size());
     for (size_t b = 0; b < buckets_.size(); ++b)
       for (size_t i : buckets_[b]) bucket_of_[i] = b;
     all_.resize(static_cast<size_t>(ranks_->size()));
+    exchange_ = Timeline(ranks_->rank(), settings.keeps_spans, Timeline::Lane::exchange);
+    ranks_->watch(&exchange_);
   }
+  ~RankReplicas() override { ranks_->watch(nullptr); }
 
   std::vector<const PartResults*> step(const Trainer& trainer) override {
     compute(trainer);
@@ -50,10 +55,54 @@ class RankReplicas : public Replicas {
   }
 
   std::vector<Timeline*> timelines() override { return {&own_->timeline}; }
+  std::vector<Timeline*> details() override { return {&exchange_, &own_->kernels}; }
+
+  // Of the exchange, what the rank did not wait for was hidden behind its backward pass.
+  Json json() const override {
+    const double all = exchange_.seconds(Phase::exchange), exposed = own_->timeline.seconds(Phase::exchange);
+    Json out = JsonMembers{
+        {"bytes", bytes_}, {"bucket_bytes", bucket_},    {"buckets", std::ssize(buckets_)},
+        {"seconds", all},  {"exposed_seconds", exposed}, {"hidden", all > 0 ? Json(std::clamp(1 - exposed / all, 0.0, 1.0)) : Json()}};
+    if (measured_) {
+      out.set("latency_us", latency_ * 1e6);
+      out.set("bytes_per_second", speed_);
+    }
+    return out;
+  }
   Tensor read(size_t state) const override { return read_state(settings_, *own_, state); }
   void write(size_t state, const Tensor& value) override { write_state(settings_, *own_, state, value); }
 
  private:
+  // Measured now, in a few milliseconds; all ranks take the slowest one's figures, so that all choose the same.
+  int64_t choose_bucket() {
+    constexpr size_t little = 16, much = size_t{1} << 18;  // floats
+    constexpr int times = 5;
+    if (bytes_ <= least_bucket_bytes) return least_bucket_bytes;
+    std::vector<float> values(much);
+    const auto fastest = [&](size_t count) {
+      double best = 1e30;
+      for (int i = 0; i < times; ++i) {
+        auto* bytes = reinterpret_cast<std::byte*>(values.data());
+        const Stopwatch watch;
+        ranks_->start({{bytes, bytes, static_cast<int64_t>(count)}});
+        ranks_->finish();
+        best = std::min(best, watch.seconds());
+      }
+      return best;
+    };
+    const double own[] = {fastest(little), fastest(much)};
+    const std::vector<double> all = ranks_->gather(own);
+    double least = 0, most = 0;
+    for (size_t i = 0; i < all.size(); i += 2) {
+      least = std::max(least, all[i]);
+      most = std::max(most, all[i + 1]);
+    }
+    measured_ = true;
+    latency_ = least;
+    speed_ = static_cast<double>(much * sizeof(float)) / std::max(most - least, 1e-9);
+    return bucket_for(latency_, speed_);
+  }
+
   // Buckets start in one order, in all ranks, while the backward pass goes on.
   void compute(const Trainer& trainer) {
     std::vector<size_t> left;
@@ -96,8 +145,12 @@ class RankReplicas : public Replicas {
   std::shared_ptr<RankGroup> ranks_;
   std::unique_ptr<HostReplica> own_;
   std::vector<std::vector<size_t>> buckets_;
-  std::vector<size_t> bucket_of_;  // by sum
-  std::vector<PartResults> all_;   // by rank, of the step at hand
+  std::vector<size_t> bucket_of_;   // by sum
+  int64_t bytes_ = 0, bucket_ = 0;  // of all sums; of a bucket, at least
+  bool measured_ = false;
+  double latency_ = 0, speed_ = 0;  // of an exchange: seconds, bytes a second
+  Timeline exchange_;               // of the thread that exchanges
+  std::vector<PartResults> all_;    // by rank, of the step at hand
 };
 
 }  // namespace

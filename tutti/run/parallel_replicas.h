@@ -17,8 +17,9 @@ class Replicas : public StateValues {
   virtual std::vector<const PartResults*> step(const Trainer& trainer) = 0;
   // Whether all go on: one decision of all.
   virtual bool agree(bool goes_on) { return goes_on; }
-  virtual std::vector<Timeline*> timelines() = 0;       // of the replicas in this process
-  virtual Json json() const { return Json::object(); }  // what was chosen and measured, for those who ask
+  virtual std::vector<Timeline*> details() { return {}; }  // what else is traced of them
+  virtual std::vector<Timeline*> timelines() = 0;          // of the replicas in this process
+  virtual Json json() const { return Json::object(); }     // what was chosen and measured, for those who ask
 };
 
 struct ReplicaSettings {
@@ -27,6 +28,7 @@ struct ReplicaSettings {
   ParallelPlan plan;
   PartOptions parts;
   bool keeps_spans = false;
+  int64_t bucket = 0;  // bytes that ranks exchange at once; 0: by measurement
 };
 // Threads that share the memory of weights and optimizer variables: each updates its own range of them.
 std::unique_ptr<Replicas> thread_replicas(const ReplicaSettings& settings);

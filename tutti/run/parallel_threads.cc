@@ -53,6 +53,12 @@ class ThreadReplicas : public Replicas {
     return out;
   }
 
+  std::vector<Timeline*> details() override {
+    std::vector<Timeline*> out;
+    for (const auto& replica : replicas_) out.push_back(&replica->kernels);
+    return out;
+  }
+
   Tensor read(size_t state) const override { return read_state(settings_, *replicas_[0], state); }
   void write(size_t state, const Tensor& value) override {
     for (const auto& replica : replicas_) write_state(settings_, *replica, state, value);

@@ -74,6 +74,12 @@ Value part_of_leaf(Graph& to, const Graph& from, const Node& node, ElementRange 
 
 }  // namespace
 
+int64_t bucket_for(double latency_seconds, double bytes_per_second) {
+  int64_t out = least_bucket_bytes;
+  while (out < most_bucket_bytes && static_cast<double>(out) < 9 * latency_seconds * bytes_per_second) out *= 2;
+  return out;
+}
+
 std::vector<std::vector<size_t>> buckets_of(std::span<const Type> types, int64_t bytes) {
   std::vector<std::vector<size_t>> out;
   int64_t room = 0;
