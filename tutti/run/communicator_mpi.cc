@@ -98,7 +98,9 @@ class MpiGroup : public RankGroup {
         std::memcpy(part.to, at, static_cast<size_t>(part.elements) * sizeof(float));
         at += part.elements;
       }
-      if (watching_ != nullptr) watching_->add(Phase::exchange, begin, Timeline::Clock::now());
+      if (watching_ == nullptr) return;
+      watching_->slow_down_exchange(2.0 * static_cast<double>(count * sizeof(float)) * (mpi_.size - 1) / mpi_.size);
+      watching_->add(Phase::exchange, begin, Timeline::Clock::now());
     });
   }
 

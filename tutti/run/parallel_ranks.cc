@@ -39,7 +39,6 @@ class RankReplicas : public Replicas {
       {
         const Timeline::Span span(own_->timeline, Phase::exchange);
         ranks_->finish();
-        own_->timeline.slow_down_exchange(exchanged_bytes(*settings_.programs, settings_.plan.replicas));
       }
       const Timeline::Span span(own_->timeline, Phase::update);
       own_->update.program->run(own_->update.inputs, {});
@@ -100,7 +99,9 @@ class RankReplicas : public Replicas {
     measured_ = true;
     latency_ = least;
     speed_ = static_cast<double>(much * sizeof(float)) / std::max(most - least, 1e-9);
-    return bucket_for(latency_, speed_);
+    // Whatever the link, a few of them: the last one has nothing to hide behind.
+    constexpr int64_t few = 4;
+    return std::min(bucket_for(latency_, speed_), std::max(least_bucket_bytes, bytes_ / few));
   }
 
   // Buckets start in one order, in all ranks, while the backward pass goes on.
