@@ -151,6 +151,7 @@ class Alone : public RankGroup {
   }
   void require_same(const std::string&, const std::string&) override {}
   void watch(Timeline*) override {}
+  void heed(const std::atomic<bool>*) override {}
   void abort(int) override { std::abort(); }
 
  private:

@@ -126,6 +126,7 @@ void train(Console& console, FitSettings& settings) {
   for (const ParallelTimes& times : done.parallel)
     if (console.verbose && speaks && times.exchange.has("buckets"))
       console.note(fmt::format("{}: {}", escape(times.job), exchange_text(times.exchange)));
+  if (stop.asked() && failed > 0 && ranks != nullptr) throw InvalidArgument("fit", last);  // a launcher stops all when it has lost one
   if (stop.asked())
     throw Interrupted(stop.exit_code(),
                       options.has_checkpoints() ? "checkpoints are written; hint: --resume goes on" : "without checkpoints");

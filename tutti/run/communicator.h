@@ -62,6 +62,8 @@ class RankGroup : public Collective {
   virtual void finish() = 0;
   // Where the time of sums from now on goes, hidden or not; nullptr: nowhere. While none is under way.
   virtual void watch(Timeline* timeline) = 0;
+  // Once that is set, who waits for a rank that is gone is told so at once. As long as this process lives, or until another is given.
+  virtual void heed(const std::atomic<bool>* stop) = 0;
   // What all ranks give here, one after another; as many from each.
   virtual std::vector<double> gather(std::span<const double> own) = 0;
   // Throws InvalidArgument in all ranks, naming those that differ from rank 0, unless all give the same text.

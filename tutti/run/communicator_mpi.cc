@@ -74,6 +74,12 @@ class MpiGroup : public RankGroup {
     watching_ = timeline;
   }
 
+  void heed(const std::atomic<bool>* stop) override {
+    std::lock_guard lock(mutex_);
+    stop_ = stop;
+    mpi_.heed(stop);
+  }
+
   void sum(DType dtype, std::span<const Part> parts) override {
     if (dtype != DType::f32) fail<Unsupported>("mpi", "sums of {} are not done", name(dtype));
     start({parts.begin(), parts.end()});
@@ -174,15 +180,17 @@ class MpiGroup : public RankGroup {
   void check(int silent) {
     if (silent == 0) return;
     std::lock_guard lock(mutex_);
-    failure_ = fmt::format("rank {} on {} has not answered for {:.0f} s; hint: --resume goes on from the last checkpoint", silent - 1,
-                           host(silent - 1), deadline_);
+    const bool gone = stop_ != nullptr && *stop_;
+    failure_ = fmt::format("rank {} on {} {}; hint: --resume goes on from the last checkpoint", silent - 1, host(silent - 1),
+                           gone ? "is gone, and the others were told to stop" : fmt::format("has not answered for {:.0f} s", deadline_));
   }
 
   double deadline_;
   MpiLibrary mpi_;
   std::vector<std::string> hosts_;
   std::vector<float> values_, scratch_;  // of the sum at hand
-  Timeline* watching_ = nullptr;         // by `thread_`, while there is something to do
+  const std::atomic<bool>* stop_ = nullptr;
+  Timeline* watching_ = nullptr;  // by `thread_`, while there is something to do
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<std::function<void()>> queue_;

@@ -580,6 +580,12 @@ FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const 
   if (!plans.empty()) chosen.steps_per_launch = 1;
   Fitting fitting(std::move(divided), chosen, report, stop);
   fitting.divide(std::move(plans), ranks);
+  if (ranks == nullptr) return fitting.run();
+  struct Heeding {
+    RankGroup& ranks;
+    ~Heeding() { ranks.heed(nullptr); }
+  } const heeding{*ranks};
+  ranks->heed(&stop);
   return fitting.run();
 }
 

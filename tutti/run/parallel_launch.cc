@@ -43,12 +43,14 @@ class LaunchedReplicas : public Replicas {
         devices_[r]->to_device(values[i].bytes(), *states_[r][names[i]]);
       }
     }
+    // All of them now: XLA takes longer to compile one than a small model takes for a hundred steps.
+    for (const StepKind& kind : settings_.trainer.kinds()) prepare(kind.training, static_cast<size_t>(kind.batch));
   }
 
   std::vector<const PartResults*> step(const Trainer& trainer) override {
     const auto& batch = trainer.next();
     for (PartResults& results : results_) results.assign(programs().results(), {});
-    if (const auto parts = even_parts(batch)) {
+    if (const auto parts = even_parts(batch.kind.training, batch.rows.size())) {
       launch(trainer, *parts);
     } else {
       compute_parts(trainer);
@@ -96,10 +98,10 @@ class LaunchedReplicas : public Replicas {
 
   // Of one size on all replicas, which one program needs; nothing where they differ. A step that needs sums in its middle is one program in
   // any case: then as many replicas as that allows have the samples, and the others compute for nothing.
-  std::optional<std::vector<Trainer::Part>> even_parts(const Trainer::Batch& batch) {
-    const size_t samples = batch.rows.size(), replicas = devices_.size();
+  std::optional<std::vector<Trainer::Part>> even_parts(bool training, size_t samples) {
+    const size_t replicas = devices_.size();
     size_t busy = settings_.plan.accumulate == 1 ? replicas : 0;
-    if (busy == 0 || (samples % replicas != 0 && !meets(batch.kind.training))) return {};
+    if (busy == 0 || (samples % replicas != 0 && !meets(training))) return {};
     while (samples % busy != 0) --busy;
     std::vector<Trainer::Part> out;
     for (size_t r = 0; r < replicas; ++r) out.push_back({r < busy ? samples / busy * r : 0, samples / busy, r >= busy});
@@ -177,16 +179,30 @@ class LaunchedReplicas : public Replicas {
     return *made;
   }
 
+  void prepare(bool training, size_t samples) {
+    if (const auto parts = even_parts(training, samples)) return void(launch_for({training, static_cast<int64_t>(parts->at(0).samples)}));
+    for (size_t small = 0; small < small_batches(); ++small)
+      for (size_t r = 0; r < devices_.size(); ++r) part_of(training, samples, small, r);
+    if (training) prepare_update();
+  }
+
+  size_t small_batches() const { return static_cast<size_t>(settings_.plan.accumulate); }
+
+  std::pair<Launch*, Trainer::Part> part_of(bool training, size_t samples, size_t small, size_t replica) {
+    const Trainer::Part part = Division{replica, devices_.size(), small_batches()}.part(small, samples);
+    const StepKind kind{training, std::max<int64_t>(static_cast<int64_t>(part.samples), 1)};
+    return {&part_for(replica, kind, training && small > 0), part};
+  }
+
   void compute_parts(const Trainer& trainer) {
     const auto& batch = trainer.next();
-    const auto small_batches = static_cast<size_t>(settings_.plan.accumulate);
-    for (size_t small = 0; small < small_batches; ++small) {
+    for (size_t small = 0; small < small_batches(); ++small) {
       std::vector<Launch*> launches;
       std::vector<Trainer::Part> parts;
       for (size_t r = 0; r < devices_.size(); ++r) {
-        parts.push_back(Division{r, devices_.size(), small_batches}.part(small, batch.rows.size()));
-        const StepKind kind{batch.kind.training, std::max<int64_t>(static_cast<int64_t>(parts[r].samples), 1)};
-        launches.push_back(&part_for(r, kind, batch.kind.training && small > 0));
+        const auto [launch, part] = part_of(batch.kind.training, batch.rows.size(), small, r);
+        launches.push_back(launch);
+        parts.push_back(part);
       }
       for (size_t r = 0; r < devices_.size(); ++r) {
         fill(trainer, *launches[r], {&parts[r], 1}, r);
@@ -199,11 +215,14 @@ class LaunchedReplicas : public Replicas {
     }
   }
 
+  void prepare_update() {
+    if (update_ != nullptr) return;
+    update_ = compile_for_all(reduce_inputs(programs().update(), settings_.plan.replicas));
+    for (const auto& sum : sums_) update_->inputs.push_back(sum.get());
+  }
+
   void update() {
-    if (update_ == nullptr) {
-      update_ = compile_for_all(reduce_inputs(programs().update(), settings_.plan.replicas));
-      for (const auto& sum : sums_) update_->inputs.push_back(sum.get());
-    }
+    prepare_update();
     slow_down_exchange();
     const Span span(*this, Phase::update);
     update_->run();
