@@ -91,8 +91,12 @@ class Devices(DevicesTest):
         self.train("jobs.toml", "--out", "o", "--devices", "2", "--trace", "run.json")
         events = json.loads((self.folder / "run.json").read_text())["traceEvents"]
         spans = [e for e in events if e["ph"] == "X"]
-        self.assertEqual({e["tid"] for e in spans}, {0, 1})
-        self.assertLessEqual({"input", "compute", "update", "wait"}, {e["name"] for e in spans})
+        names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        self.assertEqual(set(names.values()), {"replica 0", "replica 1", "replica 0: kernels", "replica 1: kernels"})
+        self.assertEqual({e["tid"] for e in spans}, set(names))
+        self.assertLessEqual({"input", "compute", "update", "wait"}, {e["name"] for e in spans if e["tid"] < 2})
+        kernels = {e["name"] for e in spans if "kernels" in names[e["tid"]]}
+        self.assertTrue(any("dot_general" in name for name in kernels), kernels)
         for replica in (0, 1):
             own = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["tid"] == replica)
             self.assertTrue(all(a[1] <= b[0] + 1 for a, b in zip(own, own[1:])), "spans of a thread overlap")
@@ -101,6 +105,23 @@ class Devices(DevicesTest):
         self.write(batch=2)
         run = self.train("jobs.toml", "--out", "o", "--devices", "2", environment={"TUTTI_SCALE_CAUSE": "link 1"})
         self.assertRegex(run.err, r"2 devices are not faster than one: .* ms a step computing, .* ms between; hint: --devices 1, or batches of \d+")
+
+    def test_it_is_warned_of_in_the_first_steps(self):
+        self.write(batch=2, epochs=1_000_000)
+        child = subprocess.Popen(
+            [self.program, "fit", "jobs.toml", "--out", "o", "--devices", "2"],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TUTTI_SCALE_CAUSE": "link 1"},
+        )
+        self.assertIn("2 devices are not faster than one", child.stderr.readline())
+        self.assertIsNone(child.poll(), "said in the end only")
+        child.terminate()
+        _, rest = child.communicate()
+        self.assertEqual(child.returncode, 143)
+        self.assertNotIn("not faster", rest, "said twice")
 
     def test_wrong_use_is_refused(self):
         self.write()
@@ -113,6 +134,38 @@ class Devices(DevicesTest):
             run = self.run_program("fit", "jobs.toml", "--out", "o", *arguments)
             self.assertNotEqual(run.code, 0, arguments)
             self.assertIn(words, run.err)
+
+
+class Plugins(DevicesTest):
+    def setUp(self):
+        super().setUp()
+        devices = self.run_program("devices", "--json").json["devices"]
+        if not any(d["name"] == "xla:cpu" and d["usable"] for d in devices):
+            self.skipTest("there is no plugin for xla:cpu")
+
+    def test_two_devices_of_a_plugin_train_what_one_cpu_does_and_resume(self):
+        self.write(epochs=12)
+        job = ["jobs.toml", "--device", "xla:cpu", "--devices", "2", "--log-steps"]
+        self.train("jobs.toml", "--out", "one")
+        run = self.train(*job, "--out", "whole", "--trace", "run.json")
+        self.assertIn("a: global batch 16 = 2 devices x 8 samples\n", run.out)
+        self.expect_same("one", "whole", 1e-5)
+        spans = [e for e in json.loads((self.folder / "run.json").read_text())["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual({e["tid"] for e in spans}, {0, 1})
+        child = subprocess.Popen([self.program, "fit", *job, "--out", "cut", "--checkpoint-every", "2"], cwd=self.folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        while not (self.folder / "cut" / "a" / "checkpoint").exists() and child.poll() is None:
+            time.sleep(0.001)
+        child.kill()
+        child.wait()
+        self.train(*job, "--out", "cut", "--resume")
+        self.expect_same("whole", "cut", 0)
+
+    def test_devices_that_are_not_there_are_named(self):
+        self.write()
+        run = self.run_program("fit", "jobs.toml", "--out", "o", "--device", "xla:cpu", "--devices", "5")
+        self.assertEqual(run.code, 1)
+        self.assertIn("there is no device 4: the plugin has 4, xla:cpu:0 to xla:cpu:3", run.err)
+        self.assertFalse((self.folder / "o").exists())
 
 
 class Reports(ScaleTest):
@@ -164,11 +217,36 @@ class Ranks(DevicesTest):
         self.assertIn("not the same for all ranks", err)
 
     def test_a_stopped_rank_ends_the_job_and_resuming_equals_the_whole(self):
+        err = self.cut_off(signal.SIGSTOP)
+        self.assertIn("rank 1 on", err)
+        self.assertIn("has not answered", err)
+
+    def test_a_killed_rank_ends_the_job_and_resuming_equals_the_whole(self):
+        self.assertRegex(self.cut_off(signal.SIGKILL), r"rank 1 .*on (node )?\S+")
+
+    def test_gradients_are_exchanged_in_measured_buckets_while_others_are_computed(self):
+        self.ranks()
+        self.write(columns=64, epochs=2, layers="dense 256 tanh; dense 256 tanh; dense 256 tanh; dense 1")
+        code, out, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "o", "--threads", "1", "--json", "--trace", "run.json"))
+        self.assertEqual(code, 0, err)
+        exchange = json.loads(out)["parallel"][0]["exchange"]
+        self.assertGreaterEqual(exchange["bucket_bytes"], 1 << 17)
+        self.assertGreater(exchange["bytes_per_second"], 0)
+        self.assertTrue(0 <= exchange["hidden"] <= 1)
+        for file in ("run.json", "run.rank1.json"):
+            events = json.loads((self.folder / file).read_text())["traceEvents"]
+            (lane,) = [e["tid"] for e in events if e["name"] == "thread_name" and e["args"]["name"].endswith(": exchange")]
+            self.assertGreater(len([e for e in events if e["ph"] == "X" and e["tid"] == lane]), exchange["buckets"])
+
+    def cut_off(self, how):
+        """What a job says of whose rank 1 becomes of that; then it is resumed."""
         self.ranks()
         self.write(epochs=60)
         code, _, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "whole", "--threads", "1"))
         self.assertEqual(code, 0, err)
-        child = self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--checkpoint-every", "5", "--deadline", "2")
+        # Long enough that it is not over before: 20 ms a step.
+        slowly = {"TUTTI_SCALE_CAUSE": "sleep 1 20000"}
+        child = self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--checkpoint-every", "5", "--deadline", "2", environment=slowly)
         for _ in range(6000):
             if (self.folder / "cut" / "a" / "checkpoint").exists() or child.poll() is not None:
                 break
@@ -180,7 +258,7 @@ class Ranks(DevicesTest):
                 if b"OMPI_COMM_WORLD_RANK=1\0" in file.read():
                     victim = int(pid)
         self.assertIsNotNone(victim)
-        os.kill(victim, signal.SIGSTOP)
+        os.kill(victim, how)
         begin = time.monotonic()
         try:
             code, _, err = self.finish(child, 60)
@@ -192,11 +270,10 @@ class Ranks(DevicesTest):
                     pass
         self.assertLess(time.monotonic() - begin, 30)
         self.assertNotEqual(code, 0)
-        self.assertIn("rank 1 on", err)
-        self.assertIn("has not answered", err)
-        code, _, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--resume"))
-        self.assertEqual(code, 0, err)
+        resumed, _, problem = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--resume"))
+        self.assertEqual(resumed, 0, problem)
         self.expect_same("whole", "cut", 0)
+        return err
 
 
 if __name__ == "__main__":

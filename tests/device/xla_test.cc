@@ -70,7 +70,7 @@ TEST_F(xla_device, is_found_by_name_and_by_path_and_has_several_devices) {
     EXPECT_EQ(floats(Runner(dense(3, 2), name)({x})[0]), expected) << name;
     EXPECT_EQ(open_device(name)->name(), name);
   }
-  EXPECT_THAT(complaint_of([] { open_device("xla:cpu:99"); }), HasSubstr("[xla:cpu:99] there is no device 99; the plugin has "));
+  EXPECT_THAT(complaint_of([] { open_device("xla:cpu:99"); }), HasSubstr("[xla:cpu:99] there is no device 99: the plugin has "));
 }
 
 TEST_F(xla_device, what_is_no_plugin_is_said_to_be_none) {

@@ -3,131 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <numeric>
-
-#include "tests/scratch.h"
+#include "tests/run/parallel_jobs.h"
 #include "tutti/base/error.h"
-#include "tutti/data/npy.h"
+#include "tutti/run/fit.h"
+#include "tutti/transform/replicate.h"
 
 namespace tutti {
 namespace {
 
-Tensor wave_tensor(const Shape& shape, double step) {
-  Tensor out(DType::f32, shape);
-  double at = 0.3;
-  for (float& value : out.as<float>()) value = static_cast<float>(std::sin(at += step));
-  return out;
-}
-
-Tensor classes(int64_t samples, int64_t count) {
-  Tensor out(DType::i32, {samples});
-  for (int64_t i = 0; i < samples; ++i) out.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>((i * 7 + i / 3) % count);
-  return out;
-}
-
-struct Model {
-  std::string name, layers;
-  Ints input;
-  Json optimizer;
-  bool weighted = false;
-};
-
-// 45 samples: the last of each pass's batches of 16 has 13.
-FitJob job_of(const Scratch& scratch, const Model& model) {
-  constexpr int64_t samples = 45;
-  FitJob job;
-  job.name = model.name;
-  job.build = model.layers;
-  job.input = model.input;
-  Ints extents = model.input;
-  extents.insert(extents.begin(), samples);
-  job.x = scratch.path(model.name + "_x.npy");
-  job.y = scratch.path(model.name + "_y.npy");
-  write_npy(job.x.file, wave_tensor(extents, 0.37));
-  write_npy(job.y.file, classes(samples, 4));
-  if (model.weighted) {
-    job.sample_weight = scratch.path(model.name + "_w.npy");
-    Tensor weights = wave_tensor({samples}, 0.7);
-    for (float& weight : weights.as<float>()) weight = 1 + weight / 2;
-    write_npy(job.sample_weight.file, weights);
-  }
-  job.loss = "sparse_categorical_crossentropy";
-  job.metrics = Json::list();
-  job.metrics.push("accuracy");
-  job.optimizer = model.optimizer;
-  job.batch_size = 16;
-  job.epochs = 17;  // 51 steps
-  job.seed = 5;
-  job.validation_split = 0.1;
-  return job;
-}
-
-struct Trained {
-  std::vector<std::string> names;
-  std::vector<Tensor> values;
-  std::vector<std::vector<double>> history;
-};
-
-Trained train(const FitJob& job, int64_t replicas, int64_t accumulate, bool synchronizes = false) {
-  FitJob own = job;
-  ParallelOptions options;
-  options.accumulate = accumulate;
-  options.threads = 1;
-  options.synchronizes = synchronizes;
-  const ParallelPlan plan = plan_parallel(own, options, replicas, 2);
-  Trainer trainer(own);
-  ParallelFit fit(trainer, open_device("cpu"), plan, options);
-  fit.run([](Trainer&, const std::string& error) {
-    EXPECT_EQ(error, "");
-    return true;
-  });
-  EXPECT_TRUE(trainer.is_done());
-  Trained out{trainer.states(), {}, trainer.history()};
-  for (size_t i = 0; i < out.names.size(); ++i) out.values.push_back(fit.read(i));
-  return out;
-}
-
-// The largest difference of a state, over its largest value; what is nearly 0 is noise, as a bias before a normalization.
-double difference(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != DType::f32) return 0;
-  double largest = 1e-2, apart = 0;
-  for (size_t i = 0; i < a.as<float>().size(); ++i) {
-    largest = std::max(largest, static_cast<double>(std::abs(a.as<float>()[i])));
-    apart = std::max(apart, static_cast<double>(std::abs(a.as<float>()[i] - b.as<float>()[i])));
-  }
-  return apart / largest;
-}
-
-void expect_near(const Trained& a, const Trained& b, double tolerance, const std::string& what) {
-  ASSERT_EQ(a.names, b.names);
-  for (size_t i = 0; i < a.names.size(); ++i) EXPECT_LE(difference(a.values[i], b.values[i]), tolerance) << what << ", " << a.names[i];
-  ASSERT_EQ(a.history.size(), b.history.size());
-  for (size_t epoch = 0; epoch < a.history.size(); ++epoch)
-    for (size_t k = 0; k < a.history[epoch].size(); ++k)
-      EXPECT_NEAR(a.history[epoch][k], b.history[epoch][k], 1e-4 * std::max(1.0, std::abs(a.history[epoch][k])))
-          << what << ", epoch " << epoch;
-}
-
-const Json momentum = JsonMembers{{"name", "sgd"}, {"learning_rate", 0.05}, {"momentum", 0.9}};
-
-const std::vector<Model>& models() {
-  static const std::vector<Model> all = {
-      {"dense", "dense 40 tanh; dense 12 tanh; dense 4 softmax", {9}, momentum},
-      {"weighted",
-       "dense 24 tanh; dense 4 softmax",
-       {9},
-       JsonMembers{{"name", "sgd"}, {"learning_rate", 0.1}, {"global_clipnorm", 0.5}},
-       true},
-      {"convolution", "conv2d 6 3 tanh; max_pool 2; dropout 0.3; flatten; dense 4 softmax", {8, 8, 2}, momentum},
-      {"recurrent", "lstm 8; dropout 0.2; dense 4 softmax", {6, 5}, JsonMembers{{"name", "adam"}, {"learning_rate", 0.002}}},
-  };
-  return all;
-}
-
 TEST(parallel_fit, any_number_of_replicas_and_small_batches_give_the_same_weights) {
   const Scratch scratch;
-  for (const Model& model : models()) {
+  for (const SmallModel& model : models()) {
     const FitJob job = job_of(scratch, model);
     const Trained one = train(job, 1, 1);
     for (int64_t replicas : {2, 3, 4, 8}) expect_near(one, train(job, replicas, 1), 1e-5, fmt::format("{} x {}", model.name, replicas));
@@ -195,7 +81,7 @@ TEST(parallel_fit, one_replica_is_what_fit_does_alone) {
 
 TEST(parallel_fit, batch_normalization_by_the_whole_batch_equals_one_device) {
   const Scratch scratch;
-  const Model model{"normalized", "dense 16; batch_normalization; activation tanh; dense 4 softmax", {9}, momentum};
+  const SmallModel model{"normalized", "dense 16; batch_normalization; activation tanh; dense 4 softmax", {9}, momentum};
   const FitJob job = job_of(scratch, model);
   const Trained one = train(job, 1, 1, true);
   for (int64_t replicas : {2, 3}) expect_near(one, train(job, replicas, 1, true), 2e-5, fmt::format("{} replicas", replicas));
@@ -225,13 +111,107 @@ TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   options.threads = 1;
   const ParallelPlan plan = plan_parallel(job, options, 2, 2);
   Trainer trainer(job);
-  ParallelFit fit(trainer, open_device("cpu"), plan, options);
+  ParallelFit fit(trainer, {open_device("cpu")}, plan, options);
   std::string said;
   fit.run([&](Trainer&, const std::string& error) {
     said = error;
     return true;
   });
   EXPECT_NE(said.find("the loss of step"), std::string::npos) << said;
+}
+
+// A rank whose partner is always at the same place: sums are its own. It remembers which memory each exchange had, and spoils it once the
+// update is done.
+class Alone : public RankGroup {
+ public:
+  std::vector<std::vector<Part>> known, begun;  // by bucket: of the first step, of the step at hand
+  int steps = 0, early = 0;                     // early: the memory of the last bucket was still spoiled when the first one began
+  void sum(DType, std::span<const Part>) override {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  const std::string& host(int) const override { return host_; }
+  void start(std::vector<Part> parts) override {
+    if (begun.empty() && !known.empty() && is_spoiled(known.back())) ++early;
+    begun.push_back(std::move(parts));
+  }
+  void finish() override {
+    if (begun.empty()) return;
+    if (known.empty()) known = begun;
+    ASSERT_EQ(begun.size(), known.size());
+    for (size_t i = 0; i < known.size(); ++i) EXPECT_EQ(begun[i][0].from, known[i][0].from) << "another order of buckets";
+    begun.clear();
+    ++steps;
+  }
+  std::vector<double> gather(std::span<const double> own) override {
+    for (const auto& bucket : known)
+      for (const Part& part : bucket) std::fill_n(part.to, static_cast<size_t>(part.elements) * sizeof(float), spoiled);
+    std::vector<double> out(own.begin(), own.end());
+    out.insert(out.end(), own.begin(), own.end());
+    return out;
+  }
+  void require_same(const std::string&, const std::string&) override {}
+  void watch(Timeline*) override {}
+  void heed(const std::atomic<bool>*) override {}
+  void abort(int) override { std::abort(); }
+
+ private:
+  static constexpr std::byte spoiled{0x7f};
+  static bool is_spoiled(const std::vector<Part>& bucket) {
+    for (const Part& part : bucket)
+      if (std::any_of(part.from, part.from + static_cast<size_t>(part.elements) * sizeof(float), [](std::byte b) { return b != spoiled; }))
+        return false;
+    return true;
+  }
+  std::string host_ = "here";
+};
+
+TEST(parallel_fit, exchanges_begin_before_the_last_gradient_is_there) {
+  const Scratch scratch;
+  FitJob job = job_of(scratch, {"deep", "dense 64 tanh; dense 64 tanh; dense 64 tanh; dense 4 softmax", {9}, momentum});
+  job.epochs = 2;
+  ParallelOptions options;
+  options.threads = 1;
+  options.bucket = 8 << 10;
+  const ParallelPlan plan = plan_parallel(job, options, 2, 2);
+  Trainer trainer(job);
+  const auto ranks = std::make_shared<Alone>();
+  ParallelFit fit(trainer, {open_device("cpu")}, plan, options, ranks);
+  fit.run([](Trainer&, const std::string&) { return true; });
+  EXPECT_EQ(ranks->steps, 6);
+  EXPECT_EQ(ranks->early, 5) << "all steps but the first, which has nothing to compare with";
+  EXPECT_EQ(ranks->known.size(), 3u);
+  EXPECT_EQ(fit.json().at("buckets").as_int(), 3);
+}
+
+TEST(parallel_fit, buckets_are_larger_where_starting_an_exchange_costs_more) {
+  EXPECT_EQ(bucket_for(0, 1e9), least_bucket_bytes);
+  EXPECT_EQ(bucket_for(50e-6, 1e9), 512 << 10);
+  EXPECT_EQ(bucket_for(100e-6, 10e9), 16 << 20);
+  EXPECT_EQ(bucket_for(1, 1e12), most_bucket_bytes);
+}
+
+TEST(parallel_fit, who_trains_slower_with_several_devices_is_told_which_batch_would_do) {
+  ParallelTimes times;
+  times.job = "a";
+  times.plan.replicas = 2;
+  times.plan.global_batch = 128;
+  times.steps = 100;
+  const auto set = [&](double compute, double exchange) {
+    std::vector<double> phases(static_cast<size_t>(Phase::count));
+    phases[static_cast<size_t>(Phase::compute)] = compute * 100;
+    phases[static_cast<size_t>(Phase::exchange)] = exchange * 100;
+    times.seconds_by_phase = {phases, phases};
+  };
+  set(0.4e-3, 1.1e-3);
+  EXPECT_EQ(
+      times.warning(),
+      "job 'a': 2 devices are not faster than one: 0.40 ms a step computing, 1.10 ms between; hint: --devices 1, or batches of 1024 and "
+      "more; tutti scale says why");
+  set(1.1e-3, 0.4e-3);
+  EXPECT_EQ(times.warning(), "");
+  set(0.4e-3, 1.1e-3);
+  times.steps = ParallelTimes::enough_steps - 1;
+  EXPECT_EQ(times.warning(), "") << "too few to tell";
 }
 
 TEST(parallel_fit, plans_say_how_a_batch_is_divided) {

@@ -6,6 +6,7 @@
 
 #include "tests/sanitized.h"
 #include "tutti/data/npz.h"
+#include "tutti/keras/fit/build.h"
 #include "tutti/run/train_step.h"
 #include "tutti/transform/stack.h"
 #include "tutti/tutti.h"
@@ -145,6 +146,31 @@ INSTANTIATE_TEST_SUITE_P(steps, training_on_h100,
                                          TrainingCase{"layer_lstm", 148, 148}, TrainingCase{"layer_embedding_mean", 14, 14},
                                          TrainingCase{"layer_multi_head_attention", 45, 38}, TrainingCase{"residual_network", 57, 60}),
                          [](const auto& test) { return std::string(test.param.model); });
+
+// Four products whose gradients fill a bucket each, and what is left of the biases: XLA neither divides them nor puts them together.
+TEST_F(on_h100, steps_of_several_devices_have_one_all_reduce_a_bucket) {
+  const keras::Model model = keras::build("dense 1100 relu; dense 1100 relu; dense 1100 relu; dense 1", {1100}, 1);
+  const keras::Optimizer optimizer(keras::read_named("adam", "optimizer"), Json());
+  for (const int64_t replicas : {2, 8}) {
+    keras::TrainingOptions options;
+    options.batch = 16;
+    options.input_shapes = {{16, 1100}};
+    options.targets = {{DType::f32, {16, 1}}};
+    options.losses = {keras::read_named("mse", "loss")};
+    options.is_part = true;
+    options.replicas = replicas;
+    const Graph step = train_step(model, options, optimizer).graph;
+    const auto buckets = std::ranges::count_if(step.nodes(), [](const Node& node) { return node.op == Op::all_reduce; });
+    EXPECT_GE(buckets, 3);
+    const auto device = open_device("cuda@h100");
+    CompileSettings settings;
+    settings.replicas.assign(static_cast<size_t>(replicas), device);
+    const Explanation found = explain(step, device, settings);
+    EXPECT_EQ(std::ranges::count_if(found.steps, [](const ExplainedStep& one) { return one.kernel.starts_with("all-reduce"); }), buckets);
+    EXPECT_LE(found.stats.kernels, 50);
+    EXPECT_EQ(found.replicas, static_cast<size_t>(replicas));
+  }
+}
 
 TEST(on_xla, a_model_runs_and_has_no_values_to_point_at) {
   try {

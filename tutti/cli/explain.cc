@@ -17,8 +17,8 @@ namespace tutti::cli {
 namespace {
 
 struct ExplainSettings {
-  std::string model, device{default_device}, plan = "auto", fit_plan = "auto", target, precision = "float32";
-  int64_t batch = 1, threads = 0, extent = 0;
+  std::string model, device{default_device}, plan = "auto", fit_plan = "auto", target, precision = "float32", devices;
+  int64_t batch = 1, threads = 0, extent = 0, global_batch = 0;
 };
 
 constexpr size_t most_rows = 24;  // of steps, unless --verbose
@@ -306,7 +306,7 @@ std::string to_text(const ExplainSettings& settings, const Explanation& found, c
   std::string inputs;
   for (const Type& type : found.inputs) inputs += (inputs.empty() ? "" : ", ") + to_string(type);
   const bool compiled = found.fusions + found.library_calls > 0;  // by XLA, which has threads of its own
-  std::string out = fmt::format("{} on {}: {}{}{}\n", escape(settings.model), found.device, inputs, note,
+  std::string out = fmt::format("{} on {}{}: {}{}{}\n", escape(settings.model), found.device, times_text(found.replicas), inputs, note,
                                 compiled ? "" : fmt::format(", {} thread{}", found.threads, found.threads == 1 ? "" : "s"));
   out += plan_text(found.groups);
   if (!found.passes.empty()) out += "\n" + passes_table(found.passes, every);
@@ -325,6 +325,7 @@ std::string to_text(const ExplainSettings& settings, const Explanation& found, c
                      "not here, nothing was measured\n",
                      three_digits(*found.projected * 1e6), human_count(found.speeds[0].flops_per_second),
                      human_bytes(static_cast<int64_t>(found.speeds[0].bandwidth[0].bytes_per_second)));
+  if (found.replicas > 1) return out + "times     none: programs on several devices are not measured here; hint: tutti scale\n";
   if (!found.whole) return out + fmt::format("times     none: {} does not compute\n", found.device);
   if (!found.sum)
     return out + fmt::format("times     a whole run {} us, median of {} runs; {} tells none of its steps\n",
@@ -342,6 +343,9 @@ void run_jobs(Console& console, ExplainSettings& settings) {
   options.device = settings.device;
   options.threads = static_cast<int>(settings.threads);
   options.plan = fit_arrangement_of(settings.fit_plan);
+  options.parallel.devices = parse_devices(settings.devices, settings.device);
+  options.parallel.global_batch = settings.global_batch;
+  if (!options.parallel.devices.empty()) options.device = options.parallel.devices[0];
   const auto found = explain_fit(read_jobs(settings.model), options, precision_of(settings.precision));
   if (!console.json) {
     for (const ExplainedFit& group : found)
@@ -375,6 +379,7 @@ void run(Console& console, ExplainSettings& settings) {
   add_target(settings.device, settings.target);
   open_asked_device(console, settings.device);
   if (is_job_file(settings.model)) return run_jobs(console, settings);
+  if (!settings.devices.empty()) throw UsageError("usage", "--devices is for job files: steps of training; hint: without it");
   const auto loaded = load_with_progress(console, settings.model);
   const keras::AnyModel& model = *loaded;
   CompileOptions options{.batch = settings.batch,
@@ -399,6 +404,8 @@ Action explain(Options& options) {
   options.option(settings->threads, "--threads", "Threads of the device; default TUTTI_THREADS, or the cores", 1, 1024);
   add_plan_option(options, settings->plan);
   add_fit_plan_option(options, settings->fit_plan);
+  options.option(settings->devices, "--devices", "N|A,B", "Of a job file: the step that one launch starts on so many devices");
+  options.option(settings->global_batch, "--global-batch", "With --devices: samples of a step on all of them", 1, int64_t{1} << 30);
   add_extent_option(options, settings->extent);
   options.footer("Runs the model on random data for about a second. --verbose shows every pass and step, not only what takes long.");
   return [settings](Console& console) { run(console, *settings); };

@@ -17,7 +17,7 @@ struct FitSettings {
   int64_t threads = 0, checkpoint_every = 0, steps_per_launch = 0, data_memory = 0, checkpoint_minutes = 0;
   bool log_steps = false, resume = false, deterministic = false;
   std::string devices;
-  int64_t deadline = 60;
+  int64_t deadline = 60, bucket = 0;
   ParallelOptions parallel;
 };
 
@@ -36,9 +36,22 @@ Json parallel_json(const std::vector<ParallelPlan>& plans, const std::vector<Par
         replicas.push(std::move(phases));
       }
       one.set("seconds_by_replica", std::move(replicas));
+      if (times[i].exchange.has("buckets")) one.set("exchange", times[i].exchange);
     }
     out.push(std::move(one));
   }
+  return out;
+}
+
+std::string exchange_text(const Json& exchange) {
+  const Json &latency = exchange.has("latency_us") ? exchange.at("latency_us") : Json(), &hidden = exchange.at("hidden");
+  std::string out = fmt::format("gradients of {} are exchanged in {} bucket{} of {} and more", human_bytes(exchange.at("bytes").as_int()),
+                                exchange.at("buckets").as_int(), exchange.at("buckets").as_int() == 1 ? "" : "s",
+                                human_bytes(exchange.at("bucket_bytes").as_int()));
+  if (!latency.is_null())
+    out += fmt::format(" (measured: {:.0f} us to start one, {}/s)", latency.as_number(),
+                       human_bytes(static_cast<int64_t>(exchange.at("bytes_per_second").as_number())));
+  if (!hidden.is_null()) out += fmt::format(", {:.0f} % of it hidden behind the backward pass", hidden.as_number() * 100);
   return out;
 }
 
@@ -60,6 +73,7 @@ void train(Console& console, FitSettings& settings) {
   if (table.is_shown()) options.progress = [&](const FitProgress& progress) { table.update(progress); };
   options.parallel = settings.parallel;
   options.parallel.deadline = static_cast<double>(settings.deadline);
+  options.parallel.bucket = settings.bucket << 10;
   options.parallel.devices = parse_devices(settings.devices, settings.device);
   if (!options.parallel.devices.empty()) options.device = options.parallel.devices[0];
   const std::vector<ParallelPlan> divided = parallel_plans(jobs, options);
@@ -83,6 +97,11 @@ void train(Console& console, FitSettings& settings) {
                                 result.loss, result.stopped_because));
     }
   };
+  if (speaks)
+    options.warn = [&](const std::string& text) {
+      table.clear();
+      console.warning(text);
+    };
   const GentleStop stop;
   const FitReport done = fit(jobs, options, report, stop.asked());
   table.clear();
@@ -105,7 +124,9 @@ void train(Console& console, FitSettings& settings) {
     console.print(all.dump(2) + "\n");
   }
   for (const ParallelTimes& times : done.parallel)
-    if (const std::string text = times.warning(); !text.empty()) console.warning(text);
+    if (console.verbose && speaks && times.exchange.has("buckets"))
+      console.note(fmt::format("{}: {}", escape(times.job), exchange_text(times.exchange)));
+  if (stop.asked() && failed > 0 && ranks != nullptr) throw InvalidArgument("fit", last);  // a launcher stops all when it has lost one
   if (stop.asked())
     throw Interrupted(stop.exit_code(),
                       options.has_checkpoints() ? "checkpoints are written; hint: --resume goes on" : "without checkpoints");
@@ -137,6 +158,7 @@ Action fit(Options& options) {
   options.option(settings->parallel.lr_scale, "--lr-scale", "none|linear|sqrt", "How the learning rate grows with the batch");
   options.option(settings->parallel.warmup_steps, "--warmup-steps", "Until the grown rate is reached; default: a tenth of all", 0,
                  int64_t{1} << 40);
+  options.option(settings->bucket, "--bucket", "Kilobytes of gradients that ranks exchange at once; default: by measurement", 1, 1 << 30);
   options.flag(settings->parallel.synchronizes, "--sync-batch-norm", "Batch normalization by the whole batch, not by each device's part");
   options.option(settings->parallel.trace, "--trace", "FILE.json", "Write where the time of each step went, for Perfetto");
   options.option(settings->deadline, "--deadline", "Seconds after which a rank that does not answer ends the job; default 60", 1, 86'400);

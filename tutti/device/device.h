@@ -71,7 +71,8 @@ class Program {
 
  protected:
   Program(const Program&) = default;
-  explicit Program(const Graph& graph);  // takes the types; counts all of the stats but kernels and planned memory
+  // Takes the types, of as many replicas one after another; counts all of the stats but kernels and planned memory.
+  explicit Program(const Graph& graph, size_t replicas = 1);
   // Throws InvalidArgument naming the first input or output that does not fit.
   void check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const;
   ProgramStats stats_;
@@ -91,17 +92,24 @@ std::string_view name(Precision precision);
 Precision precision_of(std::string_view name);  // throws InvalidArgument for other words
 const std::vector<std::string>& precision_names();
 
+class Device;
+
 struct CompileSettings {
   int threads = 0;                           // at most; 0: as many as the work is worth
   std::shared_ptr<CompileCache> cache = {};  // of the device; an empty one may be filled by compile, for the model's next program
   CompileReport* report = nullptr;           // filled when given
   Precision precision = Precision::float32;  // a device that has no other refuses
-  // Where the program's states live; those that are not there yet are added with their initial values. nullptr: inside of the program.
+  // Where the program's states live; those that are not there yet are added with their initial values. nullptr: inside of the program. Of
+  // replicas, as many one after another.
   StateBuffers* states = nullptr;
+  // One program for these devices of one plugin, which a run starts on all of them at once; its all_reduce nodes meet inside. Inputs and
+  // outputs are those of the first replica, then those of the second, ..., each in its device's memory. Empty: it runs where it is
+  // compiled.
+  std::vector<std::shared_ptr<Device>> replicas = {};
 };
 
-// For devices that compute in no other precision. Throws Unsupported.
-void require_float32(const CompileSettings& settings, std::string_view device);
+// For devices that compute in float32 alone, one program on one device. Throws Unsupported.
+void require_plain(const CompileSettings& settings, std::string_view device);
 
 class Device {
  public:
@@ -122,6 +130,7 @@ class Device {
   }
   virtual void synchronize() = 0;  // waits for all that was begun
   virtual bool is_asynchronous() const { return false; }
+  virtual bool launches_replicas() const { return false; }  // takes CompileSettings::replicas
   // How fast it computes with so many threads, measured now, in about a tenth of a second; nothing where nothing is computed.
   virtual std::optional<Speed> measure(int threads);
 };
@@ -133,6 +142,11 @@ inline constexpr std::string_view automatic_device = "auto";
 
 // The devices of this process by name, made on first use. Unknown names throw InvalidArgument with the nearest known ones.
 std::shared_ptr<Device> open_device(const std::string& name);
+
+// A name without the number of the device, "cuda" of "cuda:1"; and another device of the same kind, counted from the one that is named.
+// What has one device only, the processor or a device that is not here, is itself whatever the number.
+std::string kind_of_device(const std::string& name);
+std::string device_after(const std::string& name, size_t count);
 
 struct DeviceListing {
   std::string name, kind, description, found;  // found: how it was found, or why it is absent

@@ -6,9 +6,11 @@
 
 namespace tutti {
 
-Program::Program(const Graph& graph) {
-  for (const Node* node : graph.parameters(Graph::Role::input)) input_types_.push_back(graph.type(node->results[0]));
-  for (const auto& output : graph.outputs()) output_types_.push_back(graph.type(output.value));
+Program::Program(const Graph& graph, size_t replicas) {
+  for (size_t i = 0; i < replicas; ++i) {
+    for (const Node* node : graph.parameters(Graph::Role::input)) input_types_.push_back(graph.type(node->results[0]));
+    for (const auto& output : graph.outputs()) output_types_.push_back(graph.type(output.value));
+  }
   Cost total = cost(graph);
   stats_ = {0, total.flops, total.bytes, 0, weight_bytes(graph)};
 }
@@ -45,7 +47,9 @@ Precision precision_of(std::string_view name) {
   return static_cast<Precision>(found - names.begin());
 }
 
-void require_float32(const CompileSettings& settings, std::string_view device) {
+void require_plain(const CompileSettings& settings, std::string_view device) {
+  if (settings.replicas.size() > 1)
+    fail<Unsupported>(device, "one program runs on one device here; got {} replicas", settings.replicas.size());
   if (settings.precision != Precision::float32)
     fail<Unsupported>(device, "products are computed in float32 here; got --precision {}", name(settings.precision));
 }

@@ -67,6 +67,21 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   fail<InvalidArgument>("device", "unknown device '{}'{}; known: {}, and paths of PJRT plugins", name, did_you_mean(name, known), list);
 }
 
+std::string kind_of_device(const std::string& name) {
+  const auto asked = xla::device_name(name);
+  const size_t colon = name.rfind(':');
+  if (!asked) return name.substr(0, name.find(':'));
+  const bool numbered =
+      colon != std::string::npos && colon + 1 < name.size() && name.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return numbered ? name.substr(0, colon) : name;
+}
+
+std::string device_after(const std::string& name, size_t count) {
+  const auto asked = xla::device_name(name);
+  if (!asked || !asked->target.empty()) return kind_of_device(name);
+  return fmt::format("{}:{}", kind_of_device(name), asked->index + count);
+}
+
 std::vector<DeviceListing> list_devices() {
   std::vector<DeviceListing> out;
   for (const auto& row : built_in) out.push_back({row.name, row.kind, "", "built in", true, 0});

@@ -10,6 +10,8 @@
 
 namespace tutti {
 
+class Timeline;  // trace.h
+
 // Where so many threads wait for each other, again and again. Who waits looks for the others before it sleeps, as long as each has a core
 // of its own.
 class Barrier {
@@ -58,7 +60,10 @@ class RankGroup : public Collective {
   // A sum that goes on while this thread does something else, until finish(): `parts` stay where they are so long. f32.
   virtual void start(std::vector<Part> parts) = 0;
   virtual void finish() = 0;
-  virtual double busy_seconds() const = 0;  // that sums have taken, hidden or not
+  // Where the time of sums from now on goes, hidden or not; nullptr: nowhere. While none is under way.
+  virtual void watch(Timeline* timeline) = 0;
+  // Once that is set, who waits for a rank that is gone is told so at once. As long as this process lives, or until another is given.
+  virtual void heed(const std::atomic<bool>* stop) = 0;
   // What all ranks give here, one after another; as many from each.
   virtual std::vector<double> gather(std::span<const double> own) = 0;
   // Throws InvalidArgument in all ranks, naming those that differ from rank 0, unless all give the same text.

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "tutti/base/error.h"
-#include "tutti/base/stopwatch.h"
 #include "tutti/run/communicator.h"
 #include "tutti/run/mpi_library.h"
+#include "tutti/run/trace.h"
 
 namespace tutti {
 
@@ -69,7 +69,16 @@ class MpiGroup : public RankGroup {
   int rank() const override { return mpi_.rank; }
   int size() const override { return mpi_.size; }
   const std::string& host(int rank) const override { return hosts_[static_cast<size_t>(rank)]; }
-  double busy_seconds() const override { return busy_; }
+  void watch(Timeline* timeline) override {
+    std::lock_guard lock(mutex_);
+    watching_ = timeline;
+  }
+
+  void heed(const std::atomic<bool>* stop) override {
+    std::lock_guard lock(mutex_);
+    stop_ = stop;
+    mpi_.heed(stop);
+  }
 
   void sum(DType dtype, std::span<const Part> parts) override {
     if (dtype != DType::f32) fail<Unsupported>("mpi", "sums of {} are not done", name(dtype));
@@ -79,7 +88,7 @@ class MpiGroup : public RankGroup {
 
   void start(std::vector<Part> parts) override {
     post([this, parts = std::move(parts)] {
-      const Stopwatch watch;
+      const auto begin = Timeline::Clock::now();
       size_t count = 0;
       for (const Part& part : parts) count += static_cast<size_t>(part.elements);
       values_.resize(count);
@@ -95,7 +104,9 @@ class MpiGroup : public RankGroup {
         std::memcpy(part.to, at, static_cast<size_t>(part.elements) * sizeof(float));
         at += part.elements;
       }
-      busy_ += watch.seconds();
+      if (watching_ == nullptr) return;
+      watching_->slow_down_exchange(2.0 * static_cast<double>(count * sizeof(float)) * (mpi_.size - 1) / mpi_.size);
+      watching_->add(Phase::exchange, begin, Timeline::Clock::now());
     });
   }
 
@@ -169,15 +180,17 @@ class MpiGroup : public RankGroup {
   void check(int silent) {
     if (silent == 0) return;
     std::lock_guard lock(mutex_);
-    failure_ = fmt::format("rank {} on {} has not answered for {:.0f} s; hint: --resume goes on from the last checkpoint", silent - 1,
-                           host(silent - 1), deadline_);
+    const bool gone = stop_ != nullptr && *stop_;
+    failure_ = fmt::format("rank {} on {} {}; hint: --resume goes on from the last checkpoint", silent - 1, host(silent - 1),
+                           gone ? "is gone, and the others were told to stop" : fmt::format("has not answered for {:.0f} s", deadline_));
   }
 
   double deadline_;
   MpiLibrary mpi_;
   std::vector<std::string> hosts_;
   std::vector<float> values_, scratch_;  // of the sum at hand
-  std::atomic<double> busy_ = 0;
+  const std::atomic<bool>* stop_ = nullptr;
+  Timeline* watching_ = nullptr;  // by `thread_`, while there is something to do
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<std::function<void()>> queue_;

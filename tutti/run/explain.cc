@@ -135,7 +135,9 @@ Explanation explain(const Graph& graph, const std::shared_ptr<Device>& device, C
   Explanation out;
   auto program = compile_batch(*device, graph, settings, batch);
   out.device = device->name();
+  out.replicas = std::max<size_t>(1, settings.replicas.size());
   out.inputs = program->input_types();
+  out.inputs.resize(graph.parameters(Graph::Role::input).size());  // of one replica
   out.stats = program->stats();
   out.passes = std::move(report.passes);
   out.memory = report.memory;
@@ -156,7 +158,7 @@ Explanation explain(const Graph& graph, const std::shared_ptr<Device>& device, C
     for (const ExplainedStep& step : out.steps)
       if (step.depth == 0) *out.projected += *step.predicted;
   }
-  if (!program->computes()) return out;
+  if (!program->computes() || out.replicas > 1) return out;
   Predictor predictor(device, std::move(program));
   set_made_up_inputs(predictor);
   measure(predictor, out);

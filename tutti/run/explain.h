@@ -22,6 +22,7 @@ struct Explanation {
   std::vector<Type> inputs;
   ProgramStats stats;
   int threads = 1;                    // that the steps use, at most
+  size_t replicas = 1;                // devices that one run starts; all figures are those of one of them
   std::vector<ArrangedGroup> groups;  // members of one structure, for ensembles
   std::vector<PassReport> passes;
   std::vector<ExplainedStep> steps;  // those of a loop's body behind the loop, one deeper

@@ -115,6 +115,8 @@ class Fitting {
   void divide(std::vector<ParallelPlan> plans, std::shared_ptr<RankGroup> ranks) {
     parallel_plans_ = std::move(plans);
     ranks_ = std::move(ranks);
+    for (const std::string& name : options_.parallel.devices) devices_.push_back(open_device(name));
+    if (devices_.empty()) devices_.push_back(device_);
   }
 
  private:
@@ -129,7 +131,7 @@ class Fitting {
         if (!begins) continue;
         if (ranks_ != nullptr) ranks_->require_same(trainers_[i]->fingerprint(), "job '" + jobs_[i].name + "'");
         ParallelFit& fit =
-            *parallel_.emplace_back(std::make_unique<ParallelFit>(*trainers_[i], device_, parallel_plans_[i], options_.parallel, ranks_));
+            *parallel_.emplace_back(std::make_unique<ParallelFit>(*trainers_[i], devices_, parallel_plans_[i], options_.parallel, ranks_));
         if (options_.resume) resume(i);
         if (ranks_ != nullptr)
           ranks_->require_same(fmt::format("{} {}", out_.jobs[i].stopped_because, trainers_[i]->steps()),
@@ -158,23 +160,35 @@ class Fitting {
     constexpr int64_t warm = 3;
     Stopwatch watch;
     int64_t seen = 0;
+    bool warned = false;
+    const auto warn = [&] {
+      const std::string text = warned || !options_.warn ? "" : times_of(fit, job, watch.seconds()).warning();
+      warned = warned || !text.empty();
+      if (!text.empty()) options_.warn(text);
+    };
     fit.run([&](Trainer& trainer, const std::string& error) {
       const bool goes_on = after_step(trainer, error) && !stop_;
       if (++seen == warm && goes_on) {
         fit.forget_times();
         watch = {};
       }
+      if (seen == warm + ParallelTimes::enough_steps + 1) warn();
       return goes_on;
     });
-    ParallelTimes times{
-        jobs_[job].name, parallel_plans_[job], fit.measured_steps(), watch.seconds(), fit.undisturbed_step(), fit.exchanged_bytes(), {}};
+    warn();
+    out_.parallel.push_back(times_of(fit, job, watch.seconds()));
+    if (const std::string& path = options_.parallel.trace; !path.empty()) write_trace(trace_path(path, job), fit.traced(), jobs_[job].name);
+  }
+
+  ParallelTimes times_of(const ParallelFit& fit, size_t job, double seconds) const {
+    ParallelTimes out{
+        jobs_[job].name, parallel_plans_[job], fit.measured_steps(), seconds, fit.undisturbed_step(), fit.exchanged_bytes(), {},
+        fit.json()};
     for (const Timeline* timeline : fit.timelines()) {
-      auto& own = times.seconds_by_phase.emplace_back();
+      auto& own = out.seconds_by_phase.emplace_back();
       for (int phase = 0; phase < static_cast<int>(Phase::count); ++phase) own.push_back(timeline->seconds(static_cast<Phase>(phase)));
     }
-    out_.parallel.push_back(std::move(times));
-    if (const std::string& path = options_.parallel.trace; !path.empty())
-      write_trace(trace_path(path, job), fit.timelines(), jobs_[job].name);
+    return out;
   }
 
   // run.json of one job among several: run.NAME.json; of a rank: run.rank1.json, the first one's without.
@@ -495,7 +509,8 @@ class Fitting {
   std::map<const FitTeam*, TeamClocks> clocks_;
   Stopwatch since_;  // the first step
   int64_t steps_before_ = 0;
-  std::vector<ParallelPlan> parallel_plans_;  // by job, where batches are divided
+  std::vector<ParallelPlan> parallel_plans_;      // by job, where batches are divided
+  std::vector<std::shared_ptr<Device>> devices_;  // that divide them
   std::vector<std::unique_ptr<ParallelFit>> parallel_;
   std::shared_ptr<RankGroup> ranks_;
 
@@ -522,16 +537,17 @@ std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOption
                           devices, ranks->size());
   ParallelOptions parallel = options.parallel;
   parallel.threads = options.threads;
+  for (const std::string& name : parallel.devices) open_device(name);  // what is not there is said before anything begins
+  const int cores = open_device(options.device)->launches_replicas() ? 0 : thread_limit();
   for (FitJob& job : jobs)
-    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), thread_limit()));
+    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), cores));
   return out;
 }
 
 }  // namespace
 
 std::string ParallelTimes::warning() const {
-  constexpr int64_t least_steps = 20;
-  if (plan.replicas < 2 || steps < least_steps) return "";
+  if (plan.replicas < 2 || steps < enough_steps) return "";
   const double replicas = static_cast<double>(plan.replicas), all = static_cast<double>(steps);
   std::array<double, static_cast<size_t>(Phase::count)> mean{};
   for (const auto& replica : seconds_by_phase)
@@ -564,10 +580,49 @@ FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const 
   if (!plans.empty()) chosen.steps_per_launch = 1;
   Fitting fitting(std::move(divided), chosen, report, stop);
   fitting.divide(std::move(plans), ranks);
+  if (ranks == nullptr) return fitting.run();
+  struct Heeding {
+    RankGroup& ranks;
+    ~Heeding() { ranks.heed(nullptr); }
+  } const heeding{*ranks};
+  ranks->heed(&stop);
   return fitting.run();
 }
 
+namespace {
+
+// Of each job by itself: the step that one launch starts on all devices.
+std::vector<ExplainedFit> explain_replicated(std::vector<FitJob> jobs, const FitOptions& options, Precision precision) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const std::string& name : options.parallel.devices) devices.push_back(open_device(name));
+  if (!devices[0]->launches_replicas())
+    fail<Unsupported>("explain", "replicas on '{}' are threads that compute a part each, not one program; hint: without --devices",
+                      devices[0]->name());
+  const std::vector<ParallelPlan> plans = divide_jobs(jobs, options, nullptr);
+  FitDataStore data(memory_for_data(options));
+  std::vector<ExplainedFit> out;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Trainer trainer(jobs[i], {.data = &data});
+    if (plans[i].global_batch % plans[i].replicas != 0)
+      fail<InvalidArgument>("explain", "a batch of {} cannot be divided evenly by {} devices; hint: --global-batch {}",
+                            plans[i].global_batch, plans[i].replicas, plans[i].per_device_batch * plans[i].replicas);
+    const StepKind kind{true, plans[i].per_device_batch};
+    CompileSettings settings;
+    settings.precision = precision;
+    settings.replicas = devices;
+    const Graph step = std::move(trainer.replicated_graph(kind, {plans[i].replicas, false, options.parallel.synchronizes}).graph);
+    FitPlan plan;
+    plan.jobs = {jobs[i].name};
+    plan.reason = plans[i].text();
+    out.push_back({std::move(plan), explain(step, devices[0], settings, kind.batch)});
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<ExplainedFit> explain_fit(const std::vector<FitJob>& jobs, const FitOptions& options, Precision precision) {
+  if (options.parallel.devices.size() > 1) return explain_replicated(jobs, options, precision);
   const auto device = open_device(options.device);
   FitDataStore data(memory_for_data(options));
   std::vector<std::unique_ptr<Trainer>> trainers;

@@ -39,6 +39,8 @@ struct FitOptions {
   int64_t data_memory = 0;   // bytes of all jobs' data that are held; what is beyond is read as it is needed. 0: a quarter of the memory
   ParallelOptions parallel;  // where it is asked for, every job is trained by all devices, one job after another
   int64_t steps_per_launch = 0;  // at most, in a loop on the device; 0: 16 where a launch costs more than a call
+  // Of a job that so many devices cannot make faster: once, after its first steps, or in the end where only all of them show it.
+  std::function<void(const std::string&)> warn = {};
   // A few times a second while jobs run, on one thread at a time.
   std::function<void(const FitProgress&)> progress = {};
   bool has_checkpoints() const { return checkpoint_every > 0 || checkpoint_minutes > 0; }
@@ -64,9 +66,11 @@ struct ParallelTimes {
   double undisturbed_step = 0;                        // seconds, as ParallelFit has it
   double exchanged_bytes = 0;                         // by each replica, a step
   std::vector<std::vector<double>> seconds_by_phase;  // by replica, then by Phase
+  Json exchange = Json::object();                     // how ranks exchanged gradients, and how much of that was hidden
 
   // What to tell who hoped for more speed than one device has; "": it is faster, or too little was measured.
   std::string warning() const;
+  static constexpr int64_t enough_steps = 20;  // for it
 };
 
 struct FitReport {

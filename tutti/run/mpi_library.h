@@ -2,6 +2,7 @@
 // nothing else needs MPI to be there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace tutti {
@@ -14,6 +15,8 @@ struct MpiLibrary {
   int (*sum)(float* values, float* scratch, int64_t count) = nullptr;
   int (*gather)(const double* own, int count, double* all) = nullptr;
   void (*answer)() = nullptr;  // to those who ask whether this rank is still there; often, while nothing else is done
+  // Once that is set, who waits asks at once who is still there: a launcher that has lost a rank stops the others, and soon kills them.
+  void (*heed)(const std::atomic<bool>* stop) = nullptr;
   void (*abort)(int exit_code) = nullptr;
   void (*finish)() = nullptr;
 };

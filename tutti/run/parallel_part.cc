@@ -4,12 +4,14 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/device/report.h"
 #include "tutti/transform/accumulate.h"
 
 namespace tutti {
 
-PartPrograms::PartPrograms(const Trainer& trainer, std::shared_ptr<Device> device, int threads, const PartOptions& options)
-    : trainer_(trainer), device_(std::move(device)), threads_(threads), options_(options) {
+PartPrograms::PartPrograms(const Trainer& trainer, std::shared_ptr<Device> device, int threads, const PartOptions& options,
+                           bool names_kernels)
+    : trainer_(trainer), device_(std::move(device)), threads_(threads), options_(options), names_kernels_(names_kernels) {
   SplitStep step = trainer.part_graphs({true, 1}, options_);  // the same but for its batch
   const auto add_states = [&](const Graph& graph) {
     for (const Node* state : graph.parameters(Graph::Role::state))
@@ -25,16 +27,30 @@ PartPrograms::PartPrograms(const Trainer& trainer, std::shared_ptr<Device> devic
   facts_ = std::make_shared<const StepGraph>(std::move(step.part));
 }
 
+Graph PartPrograms::graph(StepKind kind, bool adds) const {
+  Graph out = std::move(trainer_.part_graphs(kind, options_).part.graph);
+  return adds ? accumulate(out, results()) : std::move(out);
+}
+
 std::unique_ptr<Program> PartPrograms::with_states(StepKind kind, bool adds, StateBuffers& states) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Program>& program = programs_[{kind, adds}];
   if (program == nullptr) {
-    const Graph graph = std::move(trainer_.part_graphs(kind, options_).part.graph);
     CompileSettings settings;
     settings.threads = threads_;
-    program = adds ? device_->compile(accumulate(graph, results()), settings) : device_->compile(graph, settings);
+    CompileReport report;
+    if (names_kernels_) settings.report = &report;
+    program = device_->compile(graph(kind, adds), settings);
+    for (const StepReport& step : report.steps)
+      kernels_[{kind, adds}].push_back(
+          {fmt::format("{}: {} {}", step.kernel, fmt::join(step.ops, ", "), to_string(step.result)), step.depth});
   }
   return program->context(&states);
+}
+
+const std::vector<PartPrograms::Kernel>& PartPrograms::kernels(StepKind kind, bool adds) {
+  std::lock_guard lock(mutex_);
+  return kernels_[{kind, adds}];
 }
 
 Trainer::Part Division::part(size_t small_batch, size_t samples) const {
@@ -49,11 +65,18 @@ struct PartWorker::Step {
   std::vector<std::unique_ptr<Buffer>> own;  // inputs and results
   std::vector<Buffer*> inputs, outputs;
   size_t filled = 0;  // inputs from the data; the others are sums so far
+  const std::vector<PartPrograms::Kernel>* kernels = nullptr;
+  std::vector<double> seconds;  // of the kernels
 };
 
 PartWorker::PartWorker(std::shared_ptr<PartPrograms> programs, const Division& division, StateBuffers states, Collective* collective,
-                       Timeline& timeline)
-    : programs_(std::move(programs)), division_(division), states_(std::move(states)), collective_(collective), timeline_(timeline) {
+                       Timeline& timeline, Timeline& kernels)
+    : programs_(std::move(programs)),
+      division_(division),
+      states_(std::move(states)),
+      collective_(collective),
+      timeline_(timeline),
+      kernels_(kernels) {
   for (const Type& type : programs_->sums()) sums_.push_back(programs_->device()->allocate(type));
 }
 
@@ -65,6 +88,7 @@ PartWorker::Step& PartWorker::step_for(StepKind kind, bool adds) {
   step = std::make_unique<Step>();
   step->program = programs_->with_states(kind, adds, states_);
   step->program->join(collective_);
+  if (kernels_.keeps_spans() && step->program->tells_times()) step->kernels = &programs_->kernels(kind, adds);
   const auto& inputs = step->program->input_types();
   step->filled = inputs.size() - (adds ? sums_.size() : 0);
   const auto own = [&](const Type& type) { return step->own.emplace_back(programs_->device()->allocate(type)).get(); };
@@ -75,6 +99,22 @@ PartWorker::Step& PartWorker::step_for(StepKind kind, bool adds) {
     if (kind.training) step->outputs.push_back(sum.get());
   }
   return *step;
+}
+
+// Each kernel behind the one before it, and those of a loop from where it begins: how long they take is measured, when they begin is not.
+void PartWorker::run_tracing(Step& step) {
+  using Clock = Timeline::Clock;
+  step.seconds.assign(step.kernels->size(), 0);
+  std::vector<Clock::time_point> next = {Clock::now()};  // by depth
+  step.program->run_timed(step.inputs, step.outputs, step.seconds);
+  for (size_t i = 0; i < step.seconds.size(); ++i) {
+    const auto& [name, depth] = (*step.kernels)[i];
+    next.resize(static_cast<size_t>(depth) + 1, next.back());
+    const auto begin = next.back();
+    next.back() = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step.seconds[i]));
+    kernels_.add(Phase::compute, begin, next.back(), &name);
+    next.push_back(begin);
+  }
 }
 
 void PartWorker::compute(const Trainer& trainer, const Program::Ready& ready) {
@@ -96,6 +136,8 @@ void PartWorker::compute(const Trainer& trainer, const Program::Ready& ready) {
       step.program->run_telling(step.inputs, step.outputs, [&](size_t output) {
         if (output >= first) ready(output - first);
       });
+    } else if (step.kernels != nullptr && !step.kernels->empty()) {
+      run_tracing(step);
     } else {
       step.program->run(step.inputs, step.outputs);
     }
@@ -103,7 +145,7 @@ void PartWorker::compute(const Trainer& trainer, const Program::Ready& ready) {
     for (size_t i = 0; i < results_.size(); ++i) {
       const auto bytes = step.outputs[i]->host();
       results_[i].resize(bytes.size() / sizeof(float));
-      if (part.samples == 0) continue;  // computed for nothing
+      if (part.is_idle()) continue;  // computed for nothing
       for (size_t k = 0; k < results_[i].size(); ++k) {
         float value;
         std::memcpy(&value, bytes.data() + k * sizeof value, sizeof value);

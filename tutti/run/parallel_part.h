@@ -9,13 +9,24 @@
 
 namespace tutti {
 
+// Loss and metrics, by output, of the samples that are a replica's own.
+using PartResults = std::vector<std::vector<double>>;
+
 // The graphs of a job's parts compiled, for any number of replicas.
 class PartPrograms {
  public:
-  PartPrograms(const Trainer& trainer, std::shared_ptr<Device> device, int threads, const PartOptions& options);
+  // `names_kernels`: where the device tells their times.
+  PartPrograms(const Trainer& trainer, std::shared_ptr<Device> device, int threads, const PartOptions& options, bool names_kernels = false);
 
   // `adds`: gradients are added to those of the small batches before.
+  Graph graph(StepKind kind, bool adds) const;
   std::unique_ptr<Program> with_states(StepKind kind, bool adds, StateBuffers& states);
+  struct Kernel {
+    std::string name;
+    int depth;  // in how many loops
+  };
+  // Of a program that with_states() has made; none where they are not named.
+  const std::vector<Kernel>& kernels(StepKind kind, bool adds);
   const std::shared_ptr<const StepGraph>& facts() const { return facts_; }  // without a graph
   size_t results() const { return 1 + facts_->metrics.size(); }             // outputs before the gradients
   const Graph& update() const { return update_; }
@@ -35,6 +46,8 @@ class PartPrograms {
   std::vector<std::string> states_;
   std::mutex mutex_;
   std::map<std::pair<StepKind, bool>, std::unique_ptr<Program>> programs_;
+  bool names_kernels_;
+  std::map<std::pair<StepKind, bool>, std::vector<Kernel>> kernels_;
 };
 
 // Of `parts` in all, those that one replica computes of each batch: each small batch is divided between the replicas.
@@ -45,29 +58,30 @@ struct Division {
 
 class PartWorker {
  public:
+  // `kernels` hears of each kernel, where it keeps spans.
   PartWorker(std::shared_ptr<PartPrograms> programs, const Division& division, StateBuffers states, Collective* collective,
-             Timeline& timeline);
+             Timeline& timeline, Timeline& kernels);
   ~PartWorker();
 
   // Computes its part of the trainer's next batch. `ready` hears of each sum, by index, when it is complete.
   void compute(const Trainer& trainer, const Program::Ready& ready = {});
-  // Loss and metrics, by output, of the samples that are its own.
-  const std::vector<std::vector<double>>& results() const { return results_; }
+  const PartResults& results() const { return results_; }
   Buffer& sum(size_t i) { return *sums_[i]; }
   const std::shared_ptr<Buffer>& shared_sum(size_t i) const { return sums_[i]; }
 
  private:
   struct Step;
   Step& step_for(StepKind kind, bool adds);
+  void run_tracing(Step& step);
 
   std::shared_ptr<PartPrograms> programs_;
   Division division_;
   StateBuffers states_;
   Collective* collective_;
-  Timeline& timeline_;
+  Timeline &timeline_, &kernels_;
   std::vector<std::shared_ptr<Buffer>> sums_;
   std::map<std::pair<StepKind, bool>, std::unique_ptr<Step>> steps_;
-  std::vector<std::vector<double>> results_;
+  PartResults results_;
 };
 
 }  // namespace tutti

@@ -7,14 +7,13 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
+#include "tutti/device/device.h"
 
 namespace tutti {
 
 namespace {
 
 constexpr int64_t most_replicas = 256;
-
-std::string without_number(const std::string& device) { return device.substr(0, device.find(':')); }
 
 }  // namespace
 
@@ -29,25 +28,27 @@ std::vector<std::string> parse_devices(const std::string& text, const std::strin
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (problem == std::errc() && end == text.data() + text.size()) {
     if (count < 1 || count > most_replicas) fail<InvalidArgument>("fit", "--devices is between 1 and {}; got {}", most_replicas, count);
-    return std::vector<std::string>(static_cast<size_t>(count), device);
+    std::vector<std::string> out;
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) out.push_back(device_after(device, i));
+    return out;
   }
-  std::vector<std::string> out;
+  std::vector<std::string> out, written;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t comma = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, comma - begin);
     if (name.empty()) fail<InvalidArgument>("fit", "--devices '{}' has an empty name; hint: --devices cpu:0,cpu:1", escape(text, 60));
-    if (!out.empty() && without_number(name) != without_number(out[0]))
+    if (!out.empty() && kind_of_device(name) != kind_of_device(out[0]))
       fail<InvalidArgument>("fit", "--devices are of one kind; got '{}' and '{}'", escape(out[0], 60), escape(name, 60));
-    out.push_back(std::move(name));
+    // The processor is one device with many threads: its replicas are told apart by number only.
+    written.push_back(device_after(name, 0) == kind_of_device(name) ? name : device_after(name, 0));
+    out.push_back(device_after(name, 0));
     begin = comma + 1;
   }
   if (std::ssize(out) > most_replicas) fail<InvalidArgument>("fit", "--devices names at most {}; got {}", most_replicas, out.size());
   for (size_t i = 0; i < out.size(); ++i)
-    if (std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i), out[i]) != out.begin() + static_cast<std::ptrdiff_t>(i))
-      fail<InvalidArgument>("fit", "--devices names '{}' twice", escape(out[i], 60));
-  // The processor is one device with many threads: its replicas are told apart by number only.
-  for (std::string& name : out)
-    if (without_number(name) == "cpu" || without_number(name) == "reference") name = without_number(name);
+    if (std::find(written.begin(), written.begin() + static_cast<std::ptrdiff_t>(i), written[i]) !=
+        written.begin() + static_cast<std::ptrdiff_t>(i))
+      fail<InvalidArgument>("fit", "--devices names '{}' twice", escape(written[i], 60));
   return out;
 }
 
@@ -69,7 +70,7 @@ ParallelPlan plan_parallel(FitJob& job, const ParallelOptions& options, int64_t 
                                                     : job.batch_size;
   if (out.global_batch > int64_t{1} << 30) fail<InvalidArgument>("fit", "a batch has at most 2^30 samples; got {}", out.global_batch);
   out.per_device_batch = (out.global_batch + parts - 1) / parts;
-  out.threads = options.threads > 0 ? options.threads : std::max(1, cores / static_cast<int>(replicas));
+  out.threads = cores == 0 ? 0 : options.threads > 0 ? options.threads : std::max(1, cores / static_cast<int>(replicas));
   const double larger = static_cast<double>(out.global_batch) / static_cast<double>(job.batch_size);
   if (options.lr_scale == "linear")
     out.rate_factor = larger;
@@ -88,7 +89,7 @@ std::string ParallelPlan::text() const {
   std::string out = fmt::format("global batch {} = {} devices x {} samples", global_batch, replicas, per_device_batch);
   if (accumulate > 1) out += fmt::format(" x {} small batches", accumulate);
   if (per_device_batch * replicas * accumulate != global_batch) out += " (at most)";
-  out += fmt::format(", {} thread{} each", threads, threads == 1 ? "" : "s");
+  if (threads > 0) out += fmt::format(", {} thread{} each", threads, threads == 1 ? "" : "s");
   if (rate_factor != 1) {
     out += fmt::format(", learning rate x {:.4g}", rate_factor);
     if (warmup_steps > 0) out += fmt::format(" after {} steps of warm-up", warmup_steps);

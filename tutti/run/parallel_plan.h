@@ -16,6 +16,7 @@ struct ParallelOptions {
   int64_t warmup_steps = -1;  // until the scaled rate is reached; -1: a tenth of the steps, at most five epochs
   bool synchronizes = false;  // batch normalization by the whole batch
   std::string trace;          // a file
+  int64_t bucket = 0;         // bytes of gradients that ranks exchange at once; 0: by measurement
   double deadline = 60;       // seconds for a rank that does not answer
 
   bool is_asked_for() const;
@@ -27,14 +28,14 @@ const std::vector<std::string>& lr_scale_names();
 
 struct ParallelPlan {
   int64_t replicas = 1, accumulate = 1, global_batch = 0, per_device_batch = 0;  // the largest part of a full batch
-  int threads = 1;                                                               // of each
+  int threads = 1;                                                               // of each; 0: its own affair
   double rate_factor = 1;
   int64_t warmup_steps = 0;
   std::string text() const;  // one line for people
   Json json() const;
 };
 
-// The job with its batch and learning rate as the plan has them. `samples` are those of its training data, once they are known.
+// The job with its batch and learning rate as the plan has them. `cores` are divided between the replicas; 0: they do not compute there.
 ParallelPlan plan_parallel(FitJob& job, const ParallelOptions& options, int64_t replicas, int cores);
 
 }  // namespace tutti

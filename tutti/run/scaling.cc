@@ -90,7 +90,7 @@ class ArmRunner {
     FitJob job = job_;
     job.steps_per_epoch = steps + 3;
     FitOptions fit_options = fit_;
-    fit_options.parallel.devices.assign(static_cast<size_t>(devices), fit_.device);
+    fit_options.parallel.devices = parse_devices(std::to_string(devices), fit_.device);
     fit_options.parallel.global_batch = batch;
     std::string error;
     const FitReport report = fit(

@@ -11,7 +11,7 @@ namespace tutti {
 
 namespace {
 
-constexpr size_t most_spans = 2'000'000;  // a replica: a file that a browser still opens
+constexpr size_t most_spans = 2'000'000, most_kernels = 200'000;  // a replica: a file that a browser still opens
 
 // "reader 50" (microseconds a sample, from one reader for all), "sleep 1 2000" (microseconds a step, on rank 1), "link 100" (megabytes a
 // second between replicas).
@@ -49,9 +49,9 @@ std::string_view name(Phase phase) {
   return names[static_cast<size_t>(phase)];
 }
 
-void Timeline::add(Phase phase, Clock::time_point begin, Clock::time_point end) {
+void Timeline::add(Phase phase, Clock::time_point begin, Clock::time_point end, const std::string* name) {
   seconds_[static_cast<size_t>(phase)] += std::chrono::duration<double>(end - begin).count();
-  if (keeps_spans_ && spans_.size() < most_spans) spans_.push_back({phase, begin, end});
+  if (keeps_spans_ && spans_.size() < (lane_ == Lane::kernels ? most_kernels : most_spans)) spans_.push_back({phase, begin, end, name});
 }
 
 void Timeline::clear() {
@@ -75,16 +75,19 @@ void Timeline::slow_down_exchange(double bytes) const {
 }
 
 void Timeline::append(Json& events, Clock::time_point origin) const {
+  constexpr const char* lanes[] = {"", ": exchange", ": kernels"};
+  constexpr int64_t most_replicas = 1000;  // lanes of one kind stand together
+  const int64_t thread = rank_ + most_replicas * static_cast<int64_t>(lane_);
   events.push(JsonMembers{{"ph", "M"},
                           {"name", "thread_name"},
                           {"pid", int64_t{0}},
-                          {"tid", int64_t{rank_}},
-                          {"args", JsonMembers{{"name", "replica " + std::to_string(rank_)}}}});
+                          {"tid", thread},
+                          {"args", JsonMembers{{"name", "replica " + std::to_string(rank_) + lanes[static_cast<size_t>(lane_)]}}}});
   for (const Kept& span : spans_)
     events.push(JsonMembers{{"ph", "X"},
-                            {"name", std::string(name(span.phase))},
+                            {"name", span.name != nullptr ? *span.name : std::string(name(span.phase))},
                             {"pid", int64_t{0}},
-                            {"tid", int64_t{rank_}},
+                            {"tid", thread},
                             {"ts", microseconds_since(origin, span.begin)},
                             {"dur", microseconds_since(span.begin, span.end)}});
 }

@@ -14,11 +14,13 @@ namespace tutti {
 enum class Phase { input, compute, wait, exchange, update, host, count };
 std::string_view name(Phase phase);
 
-// The spans of one replica, which never overlap; by one thread.
+// The spans of one replica by one thread, which never overlap but for loops of kernels and what is in them.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit Timeline(int rank = 0, bool keeps_spans = false) : rank_(rank), keeps_spans_(keeps_spans) {}
+  enum class Lane { replica, exchange, kernels };  // of a replica: what it does, what goes on meanwhile, and what it does in detail
+  explicit Timeline(int rank = 0, bool keeps_spans = false, Lane lane = Lane::replica)
+      : rank_(rank), keeps_spans_(keeps_spans), lane_(lane) {}
 
   class Span {
    public:
@@ -32,9 +34,11 @@ class Timeline {
     Phase phase_;
     Clock::time_point begin_ = Clock::now();
   };
-  void add(Phase phase, Clock::time_point begin, Clock::time_point end);
+  // `name` instead of the phase's, which stays where it is.
+  void add(Phase phase, Clock::time_point begin, Clock::time_point end, const std::string* name = nullptr);
 
   int rank() const { return rank_; }
+  bool keeps_spans() const { return keeps_spans_; }
   double seconds(Phase phase) const { return seconds_[static_cast<size_t>(phase)]; }
   void clear();  // sums and spans
 
@@ -50,9 +54,11 @@ class Timeline {
   struct Kept {
     Phase phase;
     Clock::time_point begin, end;
+    const std::string* name;
   };
   int rank_;
   bool keeps_spans_;
+  Lane lane_;
   std::array<double, static_cast<size_t>(Phase::count)> seconds_{};
   std::vector<Kept> spans_;
 };

@@ -344,7 +344,8 @@ void Trainer::fill_rows(size_t input, std::span<const int64_t> rows, const Part*
     input -= 2;
   }
   if (part != nullptr) {
-    const float share = static_cast<float>(static_cast<double>(part->samples) / static_cast<double>(next_.rows.size()));
+    const float share =
+        part->is_idle() ? 0 : static_cast<float>(static_cast<double>(part->samples) / static_cast<double>(next_.rows.size()));
     const auto first = static_cast<uint64_t>(part->first);
     if (input == 0) return void(std::memcpy(to.data(), &share, sizeof share));
     if (input == 1) return void(std::memcpy(to.data(), &first, sizeof first));

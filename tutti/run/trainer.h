@@ -72,9 +72,12 @@ class Trainer {
   const Batch& next() const { return next_; }
   // That batch's input of the graph by index.
   void fill(size_t input, std::span<std::byte> to) const;
-  // The inputs of a part's graph, for some of that batch's samples. One without samples computes with the batch's first one, for nothing.
+  // The inputs of a part's graph, for some of that batch's samples. One without samples computes with the batch's first one, for nothing;
+  // as one does that lends its samples' shape only.
   struct Part {
     size_t first = 0, samples = 0;
+    bool lends = false;
+    bool is_idle() const { return samples == 0 || lends; }
   };
   void fill_part(size_t input, const Part& part, std::span<std::byte> to) const;
   // The results of that batch by output of the graph. Throws InvalidArgument for a loss that is not finite.

@@ -74,6 +74,12 @@ Value part_of_leaf(Graph& to, const Graph& from, const Node& node, ElementRange 
 
 }  // namespace
 
+int64_t bucket_for(double latency_seconds, double bytes_per_second) {
+  int64_t out = least_bucket_bytes;
+  while (out < most_bucket_bytes && static_cast<double>(out) < 9 * latency_seconds * bytes_per_second) out *= 2;
+  return out;
+}
+
 std::vector<std::vector<size_t>> buckets_of(std::span<const Type> types, int64_t bytes) {
   std::vector<std::vector<size_t>> out;
   int64_t room = 0;
@@ -99,6 +105,21 @@ std::vector<Value> reduce_in_buckets(const std::vector<Value>& values, int64_t r
     for (size_t i = 0; i < bucket.size(); ++i) out[bucket[i]] = sums[i];
   }
   return out;
+}
+
+Graph reduce_inputs(const Graph& update, int64_t replicas, int64_t bytes) {
+  Rebuild rebuild(update);
+  std::vector<ValueId> ids;
+  std::vector<Value> own;
+  for (const Node* node : update.parameters(Graph::Role::input)) {
+    ids.push_back(node->results[0]);
+    own.push_back(rebuild.graph().input(node->attributes.text("name"), update.type(ids.back())));
+  }
+  const std::vector<Value> sums = reduce_in_buckets(own, replicas, bytes);
+  for (size_t i = 0; i < ids.size(); ++i) rebuild.map(ids[i], sums[i]);
+  for (const Node& node : update.nodes())
+    if (!rebuild[node.results[0]]) rebuild.copy(node);
+  return rebuild.finish();
 }
 
 ElementRange range_of_part(int64_t elements, int64_t part, int64_t parts) {

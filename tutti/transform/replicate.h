@@ -11,12 +11,19 @@ namespace tutti {
 // What an exchange carries at least: below, starting one costs more than what it carries.
 inline constexpr int64_t bucket_bytes = 4 << 20;
 
+// The same for a link: to start an exchange takes a tenth of its time at most. A power of two, which small differences do not change.
+inline constexpr int64_t least_bucket_bytes = 128 << 10, most_bucket_bytes = 32 << 20;
+int64_t bucket_for(double latency_seconds, double bytes_per_second);
+
 // Which values go into which exchange, by index. Gradients are computed from the last layer to the first, so the last values come first;
 // values of different dtypes never share a bucket.
 std::vector<std::vector<size_t>> buckets_of(std::span<const Type> types, int64_t bytes = bucket_bytes);
 
 // The values summed over the replicas, an all_reduce a bucket.
 std::vector<Value> reduce_in_buckets(const std::vector<Value>& values, int64_t replicas, int64_t bytes = bucket_bytes);
+
+// The update of all replicas' inputs: each input is summed over the replicas before it is used.
+Graph reduce_inputs(const Graph& update, int64_t replicas, int64_t bytes = bucket_bytes);
 
 // A range of a value's elements in row-major order.
 struct ElementRange {

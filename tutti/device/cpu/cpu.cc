@@ -26,7 +26,7 @@ class CpuDevice : public HostDevice {
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
   std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
     verify(graph);
-    require_float32(settings, name());
+    require_plain(settings, name());
     if (!settings.cache) settings.cache = std::make_shared<CpuCache>();
     auto& cache = dynamic_cast<CpuCache&>(*settings.cache);
     std::lock_guard lock(cache.mutex);

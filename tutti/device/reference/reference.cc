@@ -17,7 +17,7 @@ class ReferenceDevice : public HostDevice {
   std::optional<std::string> refuses(const Graph&, const Node&) const override { return {}; }
   std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
     verify(graph);
-    require_float32(settings, name());
+    require_plain(settings, name());
     std::vector<Step> steps = reference::make_steps(graph);
     if (settings.report != nullptr) describe_steps(graph, steps, *settings.report);
     return std::make_unique<HostProgram>(graph, std::move(steps), "reference", settings.states);

@@ -23,6 +23,8 @@ Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& fol
 std::vector<XlaFlag> flags_of(std::string_view platform) {
   // XLA's own minimum and maximum lose NaN on the processor unless asked not to.
   if (platform == "cpu") return {{"xla_cpu_enable_fast_min_max", "False"}};
+  // Gradients are in buckets already, in the order in which they are ready: put together again, none could start before the last is there.
+  if (platform == "cuda" || platform == "rocm") return {{"xla_gpu_all_reduce_combine_threshold_bytes", "0"}};
   return {};
 }
 

@@ -53,11 +53,18 @@ PJRT_Program program_of(std::string& text) {
   return out;
 }
 
-// CompileOptionsProto { executable_build_options(3) { num_replicas(4), num_partitions(5) }, compile_portable_executable(4),
-// env_option_overrides(7) { key(1), value(2) { string_field(1) } } }
-std::string compile_options(bool portable, std::span<const XlaFlag> flags) {
-  ProtoWriter out;
-  out.text(3, ProtoWriter().number(4, 1).number(5, 1).bytes());
+// CompileOptionsProto { executable_build_options(3) { num_replicas(4), num_partitions(5), device_assignment(9) { replica_count(1),
+// computation_count(2), computation_devices(3) { replica_device_ids(1) } } }, compile_portable_executable(4), env_option_overrides(7) {
+// key(1), value(2) { string_field(1) } } }. Without devices of its own, a program for one device runs on any.
+std::string compile_options(bool portable, std::span<const XlaFlag> flags, size_t replicas = 1, std::span<const int64_t> devices = {}) {
+  ProtoWriter out, build;
+  build.number(4, replicas).number(5, 1);
+  if (!devices.empty()) {
+    ProtoWriter ids;
+    for (int64_t id : devices) ids.number(1, static_cast<uint64_t>(id));
+    build.text(9, ProtoWriter().number(1, devices.size()).number(2, 1).text(3, ids.bytes()).bytes());
+  }
+  out.text(3, build.bytes());
   if (portable) out.number(4, 1);
   for (const auto& [name, value] : flags) out.text(7, ProtoWriter().text(1, name).text(2, ProtoWriter().text(1, value).bytes()).bytes());
   return out.bytes();
@@ -106,6 +113,9 @@ struct Client::Impl {
   PJRT_Client* client = nullptr;
   std::string platform;
   std::vector<PJRT_Device*> devices;
+  // What is compiled and still in use, by options and text: one program serves all devices.
+  mutable std::mutex mutex;
+  mutable std::map<std::string, std::weak_ptr<const Executable::Impl>> compiled;
 };
 
 struct Executable::Impl {
@@ -190,6 +200,16 @@ std::string Client::kind(PJRT_Device* device) const {
   return {ask.device_kind, ask.device_kind_size};
 }
 
+int64_t Client::id(PJRT_Device* device) const {
+  auto get = pjrt<PJRT_Device_GetDescription_Args>();
+  get.device = device;
+  impl_->api->call(&PJRT_Api::PJRT_Device_GetDescription, get, "describing a device");
+  auto ask = pjrt<PJRT_DeviceDescription_Id_Args>();
+  ask.device_description = get.device_description;
+  impl_->api->call(&PJRT_Api::PJRT_DeviceDescription_Id, ask, "describing a device");
+  return ask.id;
+}
+
 std::optional<Client::Memory> Client::memory(PJRT_Device* device) const {
   auto ask = pjrt<PJRT_Device_MemoryStats_Args>();
   ask.device = device;
@@ -197,17 +217,29 @@ std::optional<Client::Memory> Client::memory(PJRT_Device* device) const {
   return Memory{ask.bytes_limit, std::max<int64_t>(0, ask.bytes_limit - ask.bytes_in_use)};
 }
 
-Executable Client::compile(const std::string& stablehlo, std::span<const XlaFlag> flags) const {
+Executable Client::compile(const std::string& stablehlo, std::span<const XlaFlag> flags, std::span<PJRT_Device* const> replicas) const {
   std::string text = stablehlo;
   PJRT_Program program = program_of(text);
-  const std::string options = compile_options(true, flags);
+  std::vector<int64_t> ids;
+  for (PJRT_Device* device : replicas) ids.push_back(id(device));
+  const std::string options = ids.empty() ? compile_options(true, flags) : compile_options(false, flags, ids.size(), ids);
+  const std::string key = options + "\n" + stablehlo;
+  {
+    std::lock_guard lock(impl_->mutex);
+    std::erase_if(impl_->compiled, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto found = impl_->compiled.find(key); found != impl_->compiled.end())
+      if (Executable known(found->second.lock()); known.impl_ != nullptr) return known;
+  }
   auto compile = pjrt<PJRT_Client_Compile_Args>();
   compile.client = impl_->client;
   compile.program = &program;
   compile.compile_options = options.data();
   compile.compile_options_size = options.size();
   impl_->api->call(&PJRT_Api::PJRT_Client_Compile, compile, "compiling");
-  return Executable::Impl::of(impl_, compile.executable);
+  Executable made = Executable::Impl::of(impl_, compile.executable);
+  std::lock_guard lock(impl_->mutex);
+  impl_->compiled[key] = made.impl_;
+  return made;
 }
 
 Executable Client::load(const std::string& serialized) const {
@@ -269,20 +301,28 @@ bool Client::is_gone(const DeviceBuffer& buffer) const {
 
 size_t Executable::results() const { return impl_->results; }
 
-void Executable::run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBuffer> results, PJRT_Device* device) const {
+void Executable::run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBuffer> results,
+                     std::span<PJRT_Device* const> devices) const {
   thread_local std::vector<PJRT_Buffer*> made;
-  made.assign(impl_->results, nullptr);
-  PJRT_Buffer* const* argument_list = arguments.data();
-  PJRT_Buffer** result_list = made.data();
+  thread_local std::vector<PJRT_Buffer* const*> argument_lists;
+  thread_local std::vector<PJRT_Buffer**> result_lists;
+  const size_t each = arguments.size() / devices.size();
+  made.assign(impl_->results * devices.size(), nullptr);
+  argument_lists.clear();
+  result_lists.clear();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    argument_lists.push_back(arguments.data() + i * each);
+    result_lists.push_back(made.data() + i * impl_->results);
+  }
   auto options = pjrt<PJRT_ExecuteOptions>();
   auto execute = pjrt<PJRT_LoadedExecutable_Execute_Args>();
   execute.executable = impl_->loaded;
   execute.options = &options;
-  execute.argument_lists = &argument_list;
-  execute.num_devices = 1;
-  execute.num_args = arguments.size();
-  execute.output_lists = &result_list;
-  execute.execute_device = device;
+  execute.argument_lists = argument_lists.data();
+  execute.num_devices = devices.size();
+  execute.num_args = each;
+  execute.output_lists = result_lists.data();
+  if (devices.size() == 1) execute.execute_device = devices[0];
   impl_->api->call(&PJRT_Api::PJRT_LoadedExecutable_Execute, execute, "running the program");
   for (size_t i = 0; i < made.size(); ++i) results[i] = DeviceBuffer(owned(impl_->client, made[i]));
 }
@@ -338,10 +378,10 @@ std::string Executable::serialized() const {
 }
 
 Executable compile_for(const std::string& plugin_path, const std::string& target, const std::string& stablehlo,
-                       std::span<const XlaFlag> flags) {
+                       std::span<const XlaFlag> flags, size_t replicas) {
   const auto api = open_api(plugin_path);
-  static const std::string one_device = "1x1x1";
-  const PJRT_NamedValue options[] = {named_value("target_config", target), named_value("topology", one_device)};
+  const std::string one_machine = fmt::format("1x1x{}", replicas);
+  const PJRT_NamedValue options[] = {named_value("target_config", target), named_value("topology", one_machine)};
   auto create = pjrt<PJRT_TopologyDescription_Create_Args>();
   create.create_options = options;
   create.num_options = std::size(options);
@@ -354,7 +394,7 @@ Executable compile_for(const std::string& plugin_path, const std::string& target
   });
   std::string text = stablehlo;
   PJRT_Program program = program_of(text);
-  const std::string bytes = compile_options(false, flags);
+  const std::string bytes = compile_options(false, flags, replicas);
   auto compile = pjrt<PJRT_Compile_Args>();
   compile.topology = create.topology;
   compile.program = &program;

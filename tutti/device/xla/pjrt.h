@@ -44,9 +44,11 @@ struct ExecutableStats {
 // A compiled program, on a device or for one that is not here.
 class Executable {
  public:
+  Executable() = default;
   size_t results() const;
-  // One buffer an argument of @main; gives one a result. Returns when the work is queued.
-  void run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBuffer> results, PJRT_Device* device) const;
+  // One buffer an argument of @main; gives one a result. Returns when the work is queued. Of a program for several devices: those of the
+  // first, then those of the second, ..., in the order in which it was compiled for them.
+  void run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBuffer> results, std::span<PJRT_Device* const> devices) const;
   ExecutableStats stats() const;
   std::string optimized() const;  // an HloModuleProto: what is left after XLA's passes
   std::string serialized() const;
@@ -54,8 +56,9 @@ class Executable {
  private:
   friend class Client;
   friend Executable compile_for(const std::string& plugin_path, const std::string& target, const std::string& stablehlo,
-                                std::span<const XlaFlag> flags);
+                                std::span<const XlaFlag> flags, size_t replicas);
   struct Impl;
+  explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -71,13 +74,14 @@ class Client {
   std::string version() const;                       // of the plugin, as it tells, and of its API
   const std::vector<PJRT_Device*>& devices() const;  // of this process
   std::string kind(PJRT_Device* device) const;       // "NVIDIA H100 80GB HBM3"
+  int64_t id(PJRT_Device* device) const;             // among those of all processes
   struct Memory {
     int64_t all, free;
   };
   std::optional<Memory> memory(PJRT_Device* device) const;  // not every platform counts
 
-  // For any one of the devices.
-  Executable compile(const std::string& stablehlo, std::span<const XlaFlag> flags = {}) const;
+  // For any one of the devices; or for replicas on these, at once.
+  Executable compile(const std::string& stablehlo, std::span<const XlaFlag> flags = {}, std::span<PJRT_Device* const> replicas = {}) const;
   Executable load(const std::string& serialized) const;
   // The bytes are copied before this returns, perhaps not all the way.
   DeviceBuffer upload(std::span<const std::byte> bytes, const Type& type, PJRT_Device* device) const;
@@ -92,8 +96,8 @@ class Client {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Compiles for a device that need not be here. `target` is a GpuTargetConfigProto as text.
+// Compiles for a device that need not be here, or so many of them in one machine. `target` is a GpuTargetConfigProto as text.
 Executable compile_for(const std::string& plugin_path, const std::string& target, const std::string& stablehlo,
-                       std::span<const XlaFlag> flags = {});
+                       std::span<const XlaFlag> flags = {}, size_t replicas = 1);
 
 }  // namespace tutti::xla

@@ -58,6 +58,7 @@ class TargetDevice : public Device {
   void to_device(std::span<const std::byte>, Buffer&) override { fail_absent(); }
   void to_host(Buffer&, std::span<std::byte>) override { fail_absent(); }
   void synchronize() override {}
+  bool launches_replicas() const override { return true; }
 
   std::unique_ptr<Program> compile(const Graph& graph, CompileSettings& settings) override {
     if (!settings.cache) settings.cache = std::make_shared<FoldCache>();
@@ -65,8 +66,10 @@ class TargetDevice : public Device {
     std::lock_guard lock(cache.mutex);
     const Lowered lowered = lower(graph, settings, cache.folded, name_);
     // Without the device nothing can be tried out: what would be tuned has its default.
-    const XlaFlag flags[] = {{"xla_gpu_autotune_level", "0"}, {"xla_gpu_cuda_data_dir", cuda_}};
-    Executable made = compile_for(plugin_.path, target_.config, lowered.program.text, flags);
+    std::vector<XlaFlag> flags = flags_of(target_.platform);
+    flags.push_back({"xla_gpu_autotune_level", "0"});
+    flags.push_back({"xla_gpu_cuda_data_dir", cuda_});
+    Executable made = compile_for(plugin_.path, target_.config, lowered.program.text, flags, std::max<size_t>(1, settings.replicas.size()));
     if (settings.report != nullptr)
       settings.report->published = Speed{1, target_.flops[static_cast<size_t>(settings.precision)], {{1 << 20, target_.bytes_per_second}}};
     return std::make_unique<TargetProgram>(lowered.graph, std::move(made), name_, settings.report);

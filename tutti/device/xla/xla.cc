@@ -47,10 +47,10 @@ struct Place {
 // Of one model: also the weights on the device, while a program has them.
 struct XlaCache : xla::FoldCache {
   // By where their bytes lie on the host: whoever holds the buffer holds those as well.
-  std::map<const std::byte*, std::pair<Type, std::weak_ptr<PJRT_Buffer>>> resident;
+  std::map<std::pair<const std::byte*, const Place*>, std::pair<Type, std::weak_ptr<PJRT_Buffer>>> resident;
 
-  xla::DeviceBuffer find(const Tensor& value) const {
-    const auto found = resident.find(value.bytes().data());
+  xla::DeviceBuffer find(const Tensor& value, const Place& place) const {
+    const auto found = resident.find({value.bytes().data(), &place});
     if (found == resident.end() || !(found->second.first == value.type())) return {};
     return xla::DeviceBuffer(found->second.second.lock());
   }
@@ -58,16 +58,21 @@ struct XlaCache : xla::FoldCache {
 
 // What contexts share.
 struct XlaCode {
-  std::shared_ptr<Place> place;
+  std::vector<std::shared_ptr<Place>> places;  // by replica
+  std::vector<PJRT_Device*> devices;
   xla::Executable executable;
   xla::StableHlo program;                   // without its text
-  std::vector<xla::DeviceBuffer> resident;  // none for states
+  std::vector<xla::DeviceBuffer> resident;  // by replica, then by what the program has resident; none for states
+
+  const xla::Client& client() const { return *places[0]->client; }
+  const xla::StableHlo::Resident& leaf(size_t i) const { return program.resident[i % program.resident.size()]; }
+  size_t replica(size_t i) const { return i / program.resident.size(); }
 };
 
 class XlaProgram : public Program {
  public:
   XlaProgram(const Graph& graph, std::shared_ptr<const XlaCode> code, CompileSettings& settings)
-      : Program(graph), code_(std::move(code)), results_(code_->executable.results()) {
+      : Program(graph, code->places.size()), code_(std::move(code)), results_(code_->executable.results() * code_->places.size()) {
     xla::describe(code_->executable, graph, stats_, settings.report);
     bind(settings.states);
   }
@@ -75,27 +80,34 @@ class XlaProgram : public Program {
 
   void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override {
     check_arguments(inputs, outputs);
+    const size_t replicas = code_->places.size(), given = inputs.size() / replicas, leaves = code_->program.resident.size();
     arguments_.clear();
-    for (Buffer* input : inputs) {
-      const xla::DeviceBuffer& given = own(*input).buffer;
-      if (!given) fail<InvalidArgument>("run", "input {} was never written", arguments_.size());
-      arguments_.push_back(given.get());
+    for (size_t r = 0; r < replicas; ++r) {
+      for (size_t i = r * given; i < (r + 1) * given; ++i) {
+        const xla::DeviceBuffer& buffer = own(*inputs[i]).buffer;
+        if (!buffer) fail<InvalidArgument>("run", "input {} was never written", i);
+        arguments_.push_back(buffer.get());
+      }
+      for (size_t i = r * leaves; i < (r + 1) * leaves; ++i) arguments_.push_back(resident_[i]->buffer.get());
     }
-    for (const auto& leaf : resident_) arguments_.push_back(leaf->buffer.get());
+    const size_t each = code_->executable.results(), asked = outputs.size() / replicas;
     try {
-      code_->executable.run(arguments_, results_, code_->place->device);
+      code_->executable.run(arguments_, results_, code_->devices);
+      // XLA's replicas on the processor share its threads: those of the next run would take the ones that this run's wait for.
+      if (replicas > 1 && each > 0 && code_->client().platform() == "cpu")
+        for (size_t r = 0; r < replicas; ++r) code_->client().wait(results_[r * each]);
     } catch (const Error&) {
       reset_states();
       throw;
     }
-    {
-      std::lock_guard lock(code_->place->mutex);
-      if (!results_.empty()) code_->place->last = results_[0];
+    for (size_t r = 0; r < replicas; ++r) {
+      std::lock_guard lock(code_->places[r]->mutex);
+      if (each > 0) code_->places[r]->last = results_[r * each];
     }
-    for (size_t i = 0; i < outputs.size(); ++i) own(*outputs[i]).buffer = std::move(results_[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) own(*outputs[i]).buffer = std::move(results_[i / asked * each + i % asked]);
     for (size_t i = 0; i < resident_.size(); ++i)
-      if (const int64_t next = code_->program.resident[i].state_result; next >= 0)
-        resident_[i]->buffer = std::move(results_[static_cast<size_t>(next)]);
+      if (const int64_t next = code_->leaf(i).state_result; next >= 0)
+        resident_[i]->buffer = std::move(results_[code_->replica(i) * each + static_cast<size_t>(next)]);
   }
 
   std::unique_ptr<Program> context(StateBuffers* states) const override {
@@ -109,10 +121,10 @@ class XlaProgram : public Program {
   void bind(StateBuffers* shared) {
     resident_.clear();
     for (size_t i = 0; i < code_->resident.size(); ++i) {
-      const auto& leaf = code_->program.resident[i];
+      const auto& leaf = code_->leaf(i);
       std::shared_ptr<XlaBuffer> own_buffer;
       if (leaf.is_state && shared != nullptr) {
-        std::shared_ptr<Buffer>& known = (*shared)[leaf.name];
+        std::shared_ptr<Buffer>& known = shared[code_->replica(i)][leaf.name];
         if (known == nullptr) known = std::make_shared<XlaBuffer>(leaf.value.type());
         if (!(known->type() == leaf.value.type()))
           fail<InvalidArgument>("device", "state '{}' is {}; shared as {}", leaf.name, to_string(leaf.value.type()),
@@ -129,12 +141,11 @@ class XlaProgram : public Program {
   }
   // States that are not there, or were given to a run that failed, have their first values.
   void reset_states() {
-    const auto& place = *code_->place;
     for (size_t i = 0; i < resident_.size(); ++i) {
-      const auto& leaf = code_->program.resident[i];
+      const auto& leaf = code_->leaf(i);
       xla::DeviceBuffer& buffer = resident_[i]->buffer;
-      if (code_->resident[i] || (buffer && !place.client->is_gone(buffer))) continue;
-      buffer = place.upload(leaf.value.bytes(), leaf.value.type());
+      if (code_->resident[i] || (buffer && !code_->client().is_gone(buffer))) continue;
+      buffer = code_->places[code_->replica(i)]->upload(leaf.value.bytes(), leaf.value.type());
     }
   }
   std::shared_ptr<const XlaCode> code_;
@@ -149,7 +160,9 @@ class XlaDevice : public Device {
     place_->name = name;
     place_->client = xla::Client::open(plugin);
     const auto& devices = place_->client->devices();
-    if (index >= devices.size()) fail<DeviceError>(name, "there is no device {}; the plugin has {}", index, devices.size());
+    if (index >= devices.size())
+      fail<DeviceError>(name, "there is no device {}: the plugin has {}, {} to {}", index, devices.size(),
+                        device_after(kind_of_device(name), 0), device_after(kind_of_device(name), devices.size() - 1));
     place_->device = devices[index];
   }
   std::string name() const override { return place_->name; }
@@ -181,16 +194,19 @@ class XlaDevice : public Device {
     std::lock_guard lock(cache.mutex);
     xla::Lowered lowered = xla::lower(graph, settings, cache.folded, name());
     auto code = std::make_shared<XlaCode>();
-    code->place = place_;
+    code->places = places_for(settings);
+    for (const auto& place : code->places) code->devices.push_back(place->device);
     code->program = std::move(lowered.program);
-    code->executable = executable_of(code->program.text);
+    code->executable = executable_of(code->program.text, code->devices);
     code->program.text.clear();
-    require_free(*code, cache);
-    for (const auto& leaf : code->program.resident) code->resident.push_back(resident(leaf, cache));
+    for (const auto& place : code->places) require_free(*code, cache, *place);
+    for (const auto& place : code->places)
+      for (const auto& leaf : code->program.resident) code->resident.push_back(resident(leaf, cache, *place));
     return std::make_unique<XlaProgram>(lowered.graph, std::move(code), settings);
   }
 
   bool is_asynchronous() const override { return true; }
+  bool launches_replicas() const override { return true; }
   void synchronize() override {
     xla::DeviceBuffer last;
     {
@@ -206,20 +222,34 @@ class XlaDevice : public Device {
       fail<InvalidArgument>(name(), "a buffer {} has {} bytes; got {}", to_string(type), type.bytes(), bytes);
   }
 
+  std::vector<std::shared_ptr<Place>> places_for(const CompileSettings& settings) const {
+    std::vector<std::shared_ptr<Place>> out;
+    for (const auto& device : settings.replicas) {
+      const auto* other = dynamic_cast<const XlaDevice*>(device.get());
+      if (other == nullptr || other->place_->client != place_->client)
+        fail<InvalidArgument>(name(), "replicas are devices of one plugin; got '{}'", device->name());
+      out.push_back(other->place_);
+    }
+    if (out.empty()) out.push_back(place_);
+    return out;
+  }
+
   // From the cache on disk, or compiled. What an entry is good for is in its key.
-  xla::Executable executable_of(const std::string& text) const {
+  xla::Executable executable_of(const std::string& text, std::span<PJRT_Device* const> devices) const {
     const xla::ProgramCache cache;
     const xla::Client& client = *place_->client;
     const auto flags = xla::flags_of(client.platform());
     std::string key = fmt::format("{}\n{}\n{}\n", client.version(), client.kind(place_->device), xla::machine_of(client.platform()));
     for (const auto& [flag, value] : flags) key += fmt::format("{}={}\n", flag, value);
+    const auto replicas = devices.size() > 1 ? devices : std::span<PJRT_Device* const>();
+    for (PJRT_Device* device : replicas) key += fmt::format("replica on {}\n", client.id(device));
     key += text;
     if (const auto known = cache.find(key)) try {
         return client.load(*known);
       } catch (const DeviceError&) {
         cache.remove(key);  // of another build of the plugin, perhaps
       }
-    xla::Executable made = client.compile(text, flags);
+    xla::Executable made = client.compile(text, flags, replicas);
     try {
       if (!cache.folder().empty()) cache.store(key, made.serialized());
     } catch (const DeviceError&) {
@@ -229,20 +259,20 @@ class XlaDevice : public Device {
   }
 
   // What a run takes besides the weights that are there already.
-  void require_free(const XlaCode& code, const XlaCache& cache) const {
+  void require_free(const XlaCode& code, const XlaCache& cache, const Place& place) const {
     const xla::ExecutableStats stats = code.executable.stats();
     int64_t needed = stats.temporary_bytes + stats.argument_bytes + stats.output_bytes - stats.alias_bytes + stats.code_bytes;
     for (const auto& leaf : code.program.resident)
-      if (cache.find(leaf.value)) needed -= leaf.value.type().bytes();
+      if (cache.find(leaf.value, place)) needed -= leaf.value.type().bytes();
     if (needed < (1 << 20)) return;
-    if (const int64_t there = place_->free_bytes(); needed > there) throw TooLarge(name(), "the program", needed, there);
+    if (const int64_t there = place.free_bytes(); needed > there) throw TooLarge(place.name, "the program", needed, there);
   }
 
-  xla::DeviceBuffer resident(const xla::StableHlo::Resident& leaf, XlaCache& cache) const {
+  xla::DeviceBuffer resident(const xla::StableHlo::Resident& leaf, XlaCache& cache, const Place& place) const {
     if (leaf.is_state) return {};
-    if (auto found = cache.find(leaf.value)) return found;
-    auto made = place_->upload(leaf.value.bytes(), leaf.value.type());
-    if (!leaf.value.bytes().empty()) cache.resident[leaf.value.bytes().data()] = {leaf.value.type(), made.weak()};
+    if (auto found = cache.find(leaf.value, place)) return found;
+    auto made = place.upload(leaf.value.bytes(), leaf.value.type());
+    if (!leaf.value.bytes().empty()) cache.resident[{leaf.value.bytes().data(), &place}] = {leaf.value.type(), made.weak()};
     return made;
   }
 

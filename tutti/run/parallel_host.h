@@ -1,0 +1,36 @@
+// One replica that computes in host memory: its part of each batch, its states, and its share of the update.
+#pragma once
+
+#include "tutti/run/parallel_replicas.h"
+
+namespace tutti {
+
+// What a replica does once all parts' sums are there.
+struct HostUpdate {
+  std::unique_ptr<Program> program;
+  std::vector<std::unique_ptr<Buffer>> views;
+  std::vector<Buffer*> inputs;
+};
+
+struct HostReplica {
+  HostReplica(const ReplicaSettings& settings, size_t rank_of_all)
+      : rank(rank_of_all),
+        timeline(static_cast<int>(rank), settings.keeps_spans),
+        kernels(static_cast<int>(rank), settings.keeps_spans, Timeline::Lane::kernels) {}
+  size_t rank;
+  Timeline timeline, kernels;
+  StateBuffers states, updated;  // as its part sees them, and as its update does
+  std::unique_ptr<PartWorker> worker;
+  HostUpdate update;
+  std::exception_ptr failure;
+};
+
+// Replica `rank` with its states, those that are divided in `shared`, and its program of the update: part `rank` of all, or of those that
+// see no other's memory the whole.
+std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, size_t rank, bool divides, Collective& collective,
+                                               StateBuffers& shared);
+
+Tensor read_state(const ReplicaSettings& settings, const HostReplica& replica, size_t state);
+void write_state(const ReplicaSettings& settings, HostReplica& replica, size_t state, const Tensor& value);
+
+}  // namespace tutti
