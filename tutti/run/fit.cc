@@ -32,7 +32,8 @@ size_t teams_at_once(const Device& device, const FitOptions& options, size_t job
 // A device that computes by itself is told several steps at once: starting one takes as long as a small model's step.
 TrainerOptions trainer_options(const Device& device, const FitOptions& options, FitDataStore& data) {
   const int64_t automatic = device.is_asynchronous() ? 16 : 1;
-  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data};
+  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data,
+          options.recompute};
 }
 
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.

@@ -11,6 +11,7 @@
 #include "tutti/base/file.h"
 #include "tutti/keras/fit/build.h"
 #include "tutti/keras/write.h"
+#include "tutti/transform/recompute.h"
 
 namespace tutti {
 
@@ -36,6 +37,25 @@ std::vector<Json> by_output(const Json& json, const std::vector<std::string>& ou
     out.assign(outputs.size(), json);
   }
   return out;
+}
+
+// Keras then scales the loss of any optimizer. A Functional model has the policy that was set when it was made, which its file does not
+// say: that of its layers.
+bool is_mixed_float16(const keras::Model& model) {
+  const auto is_mixed = [](const Json& config) {
+    const keras::Policy policy = keras::read_policy({config, "the model"});
+    return policy.compute == DType::f16 && policy.variable == DType::f32;
+  };
+  const Json& config = model.config().at("config");
+  if (config.has("dtype")) return is_mixed(config);
+  const Json* layers = config.find("layers");
+  size_t mixed = 0, others = 0;
+  for (size_t i = 0; layers != nullptr && layers->is_list() && i < layers->size(); ++i) {
+    const Json *inner = (*layers)[i].find("config"), *name = (*layers)[i].find("class_name");
+    if (inner == nullptr || !inner->is_object() || !inner->has("dtype") || name == nullptr || name->dump() == "\"InputLayer\"") continue;
+    ++(is_mixed(*inner) ? mixed : others);
+  }
+  return mixed > 0 && others == 0;
 }
 
 }  // namespace
@@ -107,6 +127,9 @@ void Trainer::read_compile_options() {
   keras::Named named = keras::read_named(optimizer, "optimizer");
   if (job_.gradient_accumulation_steps > 1) named.arguments.set("gradient_accumulation_steps", job_.gradient_accumulation_steps);
   optimizer_.emplace(std::move(named), job_.schedule);
+  if (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false") optimizer_->scale_dynamically();
+  // One that has not begun has fewer variables than it will have: nothing to go on with.
+  if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
 }
 
 std::vector<StepKind> Trainer::kinds() const {
@@ -146,17 +169,23 @@ keras::TrainingOptions of_part(keras::TrainingOptions options, const PartOptions
 SplitStep Trainer::part_graphs(StepKind kind, const PartOptions& part) const {
   const keras::TrainingOptions options = of_part(options_for(kind), part);
   if (!kind.training) return {evaluation_step(*model_, options, metrics_), {}};
-  return split_train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  SplitStep out = split_train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.part.graph = recompute(out.part.graph);
+  return out;
 }
 
 StepGraph Trainer::replicated_graph(StepKind kind, const PartOptions& part) const {
-  return train_step(*model_, of_part(options_for(kind), part), *optimizer_, metrics_, optimizer_start_);
+  StepGraph out = train_step(*model_, of_part(options_for(kind), part), *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.graph = recompute(out.graph);
+  return out;
 }
 
 StepGraph Trainer::graph(StepKind kind) const {
   const keras::TrainingOptions options = options_for(kind);
-  return kind.training ? train_step(*model_, options, *optimizer_, metrics_, optimizer_start_)
-                       : evaluation_step(*model_, options, metrics_);
+  if (!kind.training) return evaluation_step(*model_, options, metrics_);
+  StepGraph out = train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.graph = recompute(out.graph);
+  return out;
 }
 
 std::string Trainer::recipe() const {
@@ -432,7 +461,7 @@ double Trainer::measured(const std::string& column) const {
 }
 
 void Trainer::reduce_learning_rate() {
-  const size_t state = place(optimizer_state(keras::Optimizer::learning_rate_variable)).value();
+  const size_t state = place(optimizer_state(optimizer_->learning_rate_variable())).value();
   const float rate = values_->read(state).as<float>()[0];
   history_.back().push_back(static_cast<double>(rate));
   const float next = plateau_->after_epoch(measured(plateau_->monitor()), rate);
