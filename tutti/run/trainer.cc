@@ -60,6 +60,12 @@ bool is_mixed_float16(const keras::Model& model) {
 
 }  // namespace
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail<InvalidArgument>("fit", "cannot make the folder '{}': {}; hint: --out DIR", escape(path, 200), error.message());
+}
+
 Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job)), options_(options) {
   const auto seed = static_cast<uint64_t>(job_.seed);
   model_ = std::make_unique<keras::Model>(!job_.model.empty()            ? keras::load(job_.model)
@@ -105,8 +111,11 @@ void Trainer::read_compile_options() {
   for (const Json& one : by_output(job_.loss, outputs, "loss", false))
     training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
   if (!job_.loss_weights.is_null())
-    for (const Json& one : by_output(job_.loss_weights, outputs, "loss_weights", false))
+    for (const Json& one : by_output(job_.loss_weights, outputs, "loss_weights", false)) {
+      if (!one.is_null() && !(one.is_number() && std::isfinite(one.as_number())))
+        fail<InvalidArgument>("fit", "loss_weights are numbers; got {}", escape(one.dump(), 60));
       training_.loss_weights.push_back(one.is_null() ? 1 : one.as_number());
+    }
   const auto lists = [&](const Json& metrics, std::string_view what) {
     std::vector<std::vector<Json>> out;
     if (metrics.is_null()) return out;
@@ -282,7 +291,8 @@ void Trainer::check_labels() const {
   for (size_t i = 0; i < training_.losses.size() && i < facts_->predictions.size(); ++i) {
     const keras::Named& loss = training_.losses[i];
     const Shape& prediction = facts_->predictions[i];
-    if (keras::plain_name(loss.name) != "sparsecategoricalcrossentropy" || prediction.rank() < 2) continue;
+    const std::string name = keras::plain_name(loss.name);
+    if ((name != "sparsecategoricalcrossentropy" && name != "categoricalgeneralizedcrossentropy") || prediction.rank() < 2) continue;
     const Json* ignored = loss.arguments.find("ignore_class");
     const double classes = static_cast<double>(prediction[prediction.rank() - 1]);
     for (const FitData* data : {&data_, validation_ ? &*validation_ : nullptr}) {
@@ -509,7 +519,7 @@ std::shared_ptr<const keras::Model> Trainer::take_model() {
 }
 
 void Trainer::write(const std::string& folder, bool durable) {
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   keras::CompiledWith compiled{optimizer_->config(), job_.loss, job_.loss_weights, job_.metrics, job_.weighted_metrics, {}};
   for (size_t i = 0; const auto state = place(optimizer_state(i)); ++i) compiled.optimizer_variables.push_back(values_->read(*state));
   keras::write_model(folder + "/model.keras", *model_, &compiled, durable);

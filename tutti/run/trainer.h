@@ -42,6 +42,9 @@ struct TrainerOptions {
   bool recompute = false;        // what the backward pass needs is computed again instead of being kept
 };
 
+// With those above it. Throws InvalidArgument where that is impossible.
+void make_folder(const std::string& path);
+
 class Trainer {
  public:
   // Loads the model and its data. Throws what is wrong with them.

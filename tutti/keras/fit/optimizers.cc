@@ -396,6 +396,12 @@ Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named
   } else if (rate.is_object()) {
     schedule_ = read_named(rate, "schedule");
   }
+  check_finite(named_);
+  if (schedule_) check_finite(*schedule_);
+  if (!rate.is_null() && !rate.is_object() && !(rate.is_number() && rate.as_number() >= 0))
+    c.invalid("'learning_rate' is a number from 0, or a schedule; got {}", escape(rate.dump(), 60));
+  for (const char* key : {"momentum", "ema_momentum"})
+    if (const double value = c.number(key, 0); !(value >= 0 && value <= 1)) c.invalid("'{}' is between 0 and 1; got {}", key, value);
   accumulation_ = c.positive("gradient_accumulation_steps", 1, int64_t{1} << 30);
   int clips = 0;
   for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) clips += c.has(key) ? 1 : 0;
