@@ -345,6 +345,7 @@ class Fit(FitTest):
             "[job]\nname = 3": "the file has no [[job]]",
             "[[jobs]]": "did you mean 'job'",
             good + 'build = "dense 3"': "either 'model' or 'build'",
+            good.replace('"a"', '"report.html"', 1): "'name' is that of a folder",
             "name = ": "[toml]",
         }.items():
             (self.folder / "jobs.toml").write_text(text)
@@ -352,6 +353,34 @@ class Fit(FitTest):
         self.refuse(2, "--out DIR is needed", "fit", "jobs.toml")
         self.refuse(2, "did you mean 'cpu'", "fit", "jobs.toml", "--out", "out", "--device", "cp")
         self.assertFalse((self.folder / "out").exists())
+
+    def test_numbers_that_make_no_sense_are_refused_in_one_line(self):
+        self.save(classifier())
+        good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\n'
+        for text, words in {
+            good + 'optimizer = { name = "sgd", learning_rate = nan }': "'learning_rate' is finite; got NaN",
+            good + 'optimizer = { name = "sgd", learning_rate = -0.1 }': "'learning_rate' is a number from 0",
+            good + 'optimizer = { name = "sgd", learning_rate = "fast" }': "'learning_rate' is a number from 0",
+            good + 'optimizer = { name = "sgd", momentum = 7.0 }': "'momentum' is between 0 and 1; got 7",
+            good + 'optimizer = { name = "loss_scale_optimizer" }': "has an 'inner_optimizer'",
+            good + 'schedule = { name = "cosine_decay", decay_steps = inf }': "'decay_steps' is finite",
+            good + 'loss_weights = "much"': "loss_weights are numbers",
+            good + 'reduce_on_plateau = { monitor = "loss", factor = -1.0 }': "'factor' is from 0 to less than 1",
+            good.replace("sparse_categorical_crossentropy", "categorical_generalized_cross_entropy").replace("y.npy", "beyond.npy"): "the label of sample 2 is 9",
+        }.items():
+            self.save_arrays(beyond=np.where(np.arange(50) == 2, 9, self.y))
+            self.refuse_jobs(text, words)
+        (self.folder / "jobs.toml").write_text(good)
+        (self.folder / "file").write_text("")
+        self.refuse(1, "cannot make the folder 'file/out'", "fit", "jobs.toml", "--out", "file/out")
+
+    def test_recomputed_steps_train_alike(self):
+        self.save(classifier())
+        good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\nepochs = 3\n'
+        (self.folder / "jobs.toml").write_text(good)
+        self.succeed("fit", "jobs.toml", "--out", "kept", "--log-steps")
+        self.succeed("fit", "jobs.toml", "--out", "again", "--log-steps", "--recompute")
+        self.assertEqual((self.folder / "kept/a/steps.csv").read_text(), (self.folder / "again/a/steps.csv").read_text())
 
 
 if __name__ == "__main__":

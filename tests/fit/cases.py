@@ -90,6 +90,9 @@ def optimizer_cases():
         "accumulation_options": lambda: o.SGD(0.1, momentum=0.9, gradient_accumulation_steps=4, clipnorm=0.1, weight_decay=0.01),
         "accumulation_nadam": lambda: o.Nadam(0.01, gradient_accumulation_steps=2),
         "loss_scale": lambda: o.Adam(0.01, loss_scale_factor=1024.0),
+        "loss_scale_dynamic": lambda: o.LossScaleOptimizer(o.SGD(0.1, momentum=0.5, gradient_accumulation_steps=2), initial_scale=64.0, dynamic_growth_steps=7),
+        # The first steps overflow: they are left out until the scale has been halved often enough.
+        "loss_scale_overflows": lambda: o.LossScaleOptimizer(o.Adam(0.01), initial_scale=2.0**127),
     }
     for name, optimizer in variants.items():
         yield case(f"optimizer_{name}", mlp(), pair(floats(6), labels()), "sparse_categorical_crossentropy", optimizer=optimizer)
@@ -189,6 +192,12 @@ def layer_cases():
     yield one("batch_norm", lambda: L.Dense(6, use_bias=False), lambda: L.BatchNormalization(momentum=0.8), lambda: L.Activation("relu"), shape=(5,))
     yield one("batch_norm_2d", lambda: L.Conv2D(4, 3, use_bias=False), L.BatchNormalization, lambda: L.Activation("relu"), shape=(6, 6, 2))
     yield one("layer_norm", lambda: L.Dense(6), L.LayerNormalization, shape=(5,))
+    yield one("batch_renorm", lambda: L.Dense(6, use_bias=False), lambda: L.BatchNormalization(renorm=True, momentum=0.8, renorm_momentum=0.7), shape=(5,))
+    yield one("batch_renorm_clipped", lambda: L.Conv2D(4, 2, use_bias=False),
+              lambda: L.BatchNormalization(renorm=True, renorm_clipping={"rmin": 0.5, "rmax": 1.5, "dmax": 0.3}, scale=False), shape=(5, 5, 2))
+    yield one("spectral_norm", lambda: L.SpectralNormalization(L.Dense(6, kernel_regularizer="l2"), power_iterations=2), shape=(5,))
+    yield one("spectral_norm_conv", lambda: L.SpectralNormalization(L.Conv2D(4, 3)), shape=(5, 5, 2))
+    yield one("depthwise_options", lambda: L.DepthwiseConv2D(3, depthwise_regularizer="l2", depthwise_constraint="unit_norm"), shape=(5, 5, 2))
     yield one("group_norm", lambda: L.Conv2D(6, 3), lambda: L.GroupNormalization(3), shape=(6, 6, 2))
     yield one("rms_norm", lambda: L.Dense(6), L.RMSNormalization, shape=(5,))
     yield one("unit_norm", lambda: L.Dense(6), L.UnitNormalization, shape=(5,))
@@ -236,6 +245,12 @@ def layer_cases():
         x = keras.Input((5, 6))
         return keras.Model(x, L.Dense(CLASSES)(L.Flatten()(L.GroupQueryAttention(3, 4, 2)(x, x))))
 
+    def regularized():
+        x = keras.Input((5, 6))
+        y = L.MultiHeadAttention(2, 3, kernel_regularizer="l2", activity_regularizer="l2")(x, x)
+        return keras.Model(x, L.Dense(CLASSES)(L.Flatten()(y)))
+
+    yield case("layer_attention_regularized", regularized, mse(CLASSES)((5, 6)), "mse", steps=20)
     yield case("layer_group_query_attention", grouped, mse(CLASSES)((5, 6)), "mse", steps=20)
 
     def plain(layer):
@@ -293,6 +308,20 @@ def option_cases():
         return keras.Model(x, L.Dense(3)(norm(dense(norm(dense(x))))))
 
     yield case("shared_layers", shared, data, "mse", optimizer=sgd)
+
+    def shared_activity():
+        x = keras.Input((6,))
+        outer, inner = L.Dense(6, activity_regularizer="l2"), L.Dense(6, activity_regularizer=regularizers.L1(0.05))
+        twice = keras.Input((6,))
+        model = keras.Model(twice, inner(inner(twice)))
+        return keras.Model(x, L.Dense(3)(model(outer(outer(x)))))
+
+    # What a layer that the model calls twice adds to the loss is that of its last call; inside of a model it is that of both.
+    yield case("shared_activity", shared_activity, data, "mse", optimizer=sgd)
+    for name in ("float16", "bfloat16", "mixed_bfloat16"):
+        # 16 bits of a number: only a few steps are alike. The sum of products is rounded elsewhere.
+        net = stack(lambda name=name: L.Dense(4, "relu", dtype=name), lambda name=name: L.Dense(3, dtype=name), shape=(6,))
+        yield case(f"policy_{name}", net, data, "mse", optimizer=lambda: optimizers.Adam(0.002), steps=4, tolerance=2e-2)
 
     def two_outputs():
         a, b = keras.Input((6,)), keras.Input((4,))

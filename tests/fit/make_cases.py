@@ -34,7 +34,7 @@ def main():
             write(args.out / make["name"], **make)
 
 
-def write(folder, name, model, data, loss, optimizer="sgd", batch=16, steps=50, weights=None, loss_weights=None, named=None):
+def write(folder, name, model, data, loss, optimizer="sgd", batch=16, steps=50, weights=None, loss_weights=None, named=None, tolerance=None):
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(sum(map(ord, name)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def write(folder, name, model, data, loss, optimizer="sgd", batch=16, steps=50, 
         losses.append(float(logs["loss"]))
     net.save(folder / "end.keras")
     np.savez(folder / "data.npz", **{f"{k}{i}": a for k, arrays in (("x", xs), ("y", ys), ("w", ws)) for i, a in enumerate(arrays)})
-    (folder / "case.json").write_text(json.dumps({"batch": batch, "steps": steps, "losses": losses, **({"loss": named} if named else {})}) + "\n")
+    (folder / "case.json").write_text(json.dumps({"batch": batch, "steps": steps, "losses": losses, **({"loss": named} if named else {}), **({"tolerance": tolerance} if tolerance else {})}) + "\n")
     if not np.all(np.isfinite(losses)):
         sys.exit(f"{name}: losses are not finite: {losses}")
 

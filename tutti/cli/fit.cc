@@ -15,7 +15,7 @@ namespace {
 struct FitSettings {
   std::string jobs, out, device = std::string(default_device), plan = std::string(name(FitArrangement::measured));
   int64_t threads = 0, checkpoint_every = 0, steps_per_launch = 0, data_memory = 0, checkpoint_minutes = 0;
-  bool log_steps = false, resume = false, deterministic = false;
+  bool log_steps = false, resume = false, recompute = false, deterministic = false;
   std::string devices;
   int64_t deadline = 60, bucket = 0;
   ParallelOptions parallel;
@@ -65,6 +65,7 @@ void train(Console& console, FitSettings& settings) {
   options.folder = settings.out;
   options.checkpoint_every = settings.checkpoint_every;
   options.resume = settings.resume;
+  options.recompute = settings.recompute;
   options.plan = fit_arrangement_of(settings.plan);
   options.steps_per_launch = settings.steps_per_launch;
   options.data_memory = settings.data_memory << 20;
@@ -150,6 +151,8 @@ Action fit(Options& options) {
                  1024);
   options.option(settings->data_memory, "--data-memory",
                  "Megabytes of data that are held; files beyond are read as they are needed; default a quarter of the memory", 1, 1 << 30);
+  options.flag(settings->recompute, "--recompute",
+               "Less memory for more work: compute again what the backward pass needs; by itself where a step does not fit in memory");
   options.option(settings->devices, "--devices", "N|A,B", "Train every job with so many devices at once, or with these");
   options.option(settings->parallel.global_batch, "--global-batch", "Samples of a step, on all devices; default: the job's batch_size", 1,
                  int64_t{1} << 30);

@@ -84,6 +84,7 @@ class Call {
     bool trainable = true;
     bool raw = false;
     std::optional<DType> dtype = {};  // default: the policy's variable dtype
+    std::string_view option = {};     // what its regularizer and constraint are called after in the config; default: its name
   };
   Value weight(const std::string& name, Shape shape, const WeightOptions& options);
   // A variable of a sublayer that this layer holds too (Variable::repeats); it stands before those asked for later.
@@ -107,6 +108,9 @@ class Call {
   Value latest(const std::string& name);  // of a statistic, which a call before may have assigned
   void assign(const std::string& name, Value next);
   void add_activity(const Json& regularizer, Value output);
+  // The activity_regularizer is for the layers inside, not for what comes out of this one.
+  void leave_activity_to_parts() { activity_is_of_parts_ = true; }
+  bool activity_is_of_parts() const { return activity_is_of_parts_; }
 
   // The layer's file among the archive's assets; nullptr when there is none.
   const std::string* asset(const std::string& name) const;
@@ -119,13 +123,14 @@ class Call {
  private:
   Variable& own(const std::string& name);
   Value key(int64_t elements, bool by_sample);
-  void note_options(const Variable& variable, Value raw);
+  void note_options(const Variable& variable, std::string_view option, Value raw);
   Value cast(Value v) const;
   bool autocast_;
   Scope& scope_;
   const Argument* first_ = nullptr;  // what the inputs are the tensors of
   std::vector<Signal> inputs_;
   size_t next_variable_ = 0;
+  bool activity_is_of_parts_ = false;
 };
 
 using LayerFunction = Outputs (*)(Call&);

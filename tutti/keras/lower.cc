@@ -181,6 +181,9 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
   const Argument* given = arguments.find(static_cast<size_t>(-1), "training");
   if (given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && keras_major < 3)
     training = given->constant.as_bool();
+  // While training, each layer that the model itself calls forgets what its call before added to the loss: Keras's way.
+  constexpr int called_by_the_model = 2;
+  if (fit != nullptr && depth_ == called_by_the_model) fit->forget_activities(scope);
   try {
     Outputs outputs = run(found, config, scope, arguments);
     if (trace != nullptr) {
@@ -198,7 +201,7 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
 Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments) {
   Call call = open(found, config, scope, arguments);
   Outputs outputs = found.row->function(call);
-  if (fit != nullptr && config.has("activity_regularizer"))
+  if (fit != nullptr && config.has("activity_regularizer") && !call.activity_is_of_parts())
     for (const Signal& signal : outputs.signals) call.add_activity(config.get("activity_regularizer"), signal.value);
   if (found.row->masking != Masking::own)
     for (auto& signal : outputs.signals) signal.mask = {};
@@ -221,6 +224,11 @@ Value Fit::over_parts(Value own, const std::string& what) const {
 }
 
 void Fit::add_loss(Value value) { penalty = penalty ? penalty + value : value; }
+
+void Fit::forget_activities(const Scope& scope) {
+  const std::string below = scope.keys() + "/";
+  std::erase_if(activities, [&](const auto& one) { return one.first == &scope || one.first->keys().starts_with(below); });
+}
 
 Value Lowering::parameter(Variable& variable) {
   auto [found, added] = parameters_.try_emplace(&variable);
@@ -302,17 +310,16 @@ Value Call::weight(const std::string& name, Shape shape, const WeightOptions& op
   Type type{options.dtype.value_or(policy.variable), std::move(shape)};
   Variable& variable = scope_.variable(next_variable_++, name, type, options.trainable);
   Value value = lowering.parameter(variable);
-  if (lowering.fit != nullptr) note_options(variable, value);
+  if (lowering.fit != nullptr) note_options(variable, options.option.empty() ? std::string_view(name) : options.option, value);
   return options.raw ? value : cast(value);
 }
 
 // Regularizers and constraints stand in the config of the layer that makes the weight.
-void Call::note_options(const Variable& variable, Value raw) {
+void Call::note_options(const Variable& variable, std::string_view option, Value raw) {
   Fit& fit = *lowering.fit;
   if (!fit.trained.contains(&variable) || !fit.regularized.insert(&variable).second) return;
-  if (const Json& found = config.get(weight_option(variable.name, "regularizer")); !found.is_null())
-    fit.add_loss(regularization(found, raw));
-  if (const Json& found = config.get(weight_option(variable.name, "constraint")); !found.is_null()) fit.constraints[&variable] = found;
+  if (const Json& found = config.get(weight_option(option, "regularizer")); !found.is_null()) fit.add_loss(regularization(found, raw));
+  if (const Json& found = config.get(weight_option(option, "constraint")); !found.is_null()) fit.constraints[&variable] = found;
 }
 
 bool Call::draws() const { return lowering.fit != nullptr && lowering.fit->training; }
@@ -357,7 +364,8 @@ void Call::assign(const std::string& name, Value next) {
 
 void Call::add_activity(const Json& regularizer, Value output) {
   const Value all = regularization(regularizer, output);
-  lowering.fit->add_loss(output.rank() > 0 ? all / static_cast<double>(std::max<int64_t>(output.extent(0), 1)) : all);
+  const Value own = output.rank() > 0 ? all / static_cast<double>(std::max<int64_t>(output.extent(0), 1)) : all;
+  lowering.fit->activities.emplace_back(&scope_, own);
 }
 
 const std::string* Call::asset(const std::string& name) const {

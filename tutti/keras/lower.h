@@ -51,9 +51,11 @@ struct Fit {
   std::map<const Variable*, Value> parameters;             // states of the graph
   std::map<const Variable*, Json> constraints;             // serialized
   std::set<const Variable*> regularized;
-  Value penalty;                // f32 scalar: what regularizers add to the loss; absent: nothing
-  std::vector<Signal> outputs;  // the model's, with their masks
+  Value penalty;                                           // f32 scalar: what regularizers of weights add to the loss; absent: nothing
+  std::vector<std::pair<const Scope*, Value>> activities;  // f32 scalars: what layers' outputs add to it
+  std::vector<Signal> outputs;                             // the model's, with their masks
   void add_loss(Value value);
+  void forget_activities(const Scope& scope);  // of the layer and those in it
   Value* update_of(const Variable& variable);  // nullptr: none yet
 };
 
@@ -84,6 +86,8 @@ class Lowering {
   Call open(const Json& layer, Scope& scope, const Arguments& arguments);
   // The graph's parameter for a variable, made once.
   Value parameter(Variable& variable);
+  // From now on `value` is seen in the variable's place; gradients flow through it to the variable.
+  void see_instead(Variable& variable, Value value) { parameters_[&variable] = value; }
 
  private:
   Call open(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments);

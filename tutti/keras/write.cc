@@ -26,13 +26,16 @@ void put_text(ZipWriter& zip, const char* name, const std::string& text) {
 
 std::string joined_path(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
 
+// HDF5 has no bfloat16; Keras rounds what it reads to the variable's own type.
+Tensor as_written(const Tensor& value) { return value.dtype() == DType::bf16 ? value.converted(DType::f32) : value; }
+
 void add_variables(hdf5::Writer& file, const Scope& scope) {
   const std::string own = joined_path(scope.keys(), "vars");
   file.group(own);  // Keras looks for it even where nothing is in it
   for (size_t i = 0; i < scope.variables().size(); ++i) {
     const Variable& variable = *scope.variables()[i];
     if (variable.value.empty()) fail<InvalidArgument>("keras", "the variable '{}' has no value to write", variable.path);
-    file.dataset(joined_path(own, std::to_string(i)), variable.value);
+    file.dataset(joined_path(own, std::to_string(i)), as_written(variable.value));
   }
   for (const auto& child : scope.children()) add_variables(file, *child);
 }
@@ -85,7 +88,12 @@ void write_model(const std::string& path, const Model& model, const CompiledWith
   add_variables(weights, model.variables());
   if (compiled != nullptr)
     for (size_t i = 0; i < compiled->optimizer_variables.size(); ++i)
-      weights.dataset(fmt::format("optimizer/vars/{}", i), compiled->optimizer_variables[i]);
+      weights.dataset(fmt::format("optimizer/vars/{}", i), as_written(compiled->optimizer_variables[i]));
+  // What is inside a LossScaleOptimizer stands there a second time.
+  constexpr size_t of_the_scale = 4;
+  if (compiled != nullptr && compiled->optimizer.at("class_name").as_string() == "LossScaleOptimizer")
+    for (size_t i = of_the_scale; i < compiled->optimizer_variables.size(); ++i)
+      weights.dataset(fmt::format("optimizer/inner_optimizer/vars/{}", i - of_the_scale), as_written(compiled->optimizer_variables[i]));
   zip.begin("model.weights.h5");
   weights.write([&](std::span<const std::byte> bytes) { zip.write(bytes); });
   zip.end();

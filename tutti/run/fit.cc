@@ -32,7 +32,8 @@ size_t teams_at_once(const Device& device, const FitOptions& options, size_t job
 // A device that computes by itself is told several steps at once: starting one takes as long as a small model's step.
 TrainerOptions trainer_options(const Device& device, const FitOptions& options, FitDataStore& data) {
   const int64_t automatic = device.is_asynchronous() ? 16 : 1;
-  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data};
+  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data,
+          options.recompute};
 }
 
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
@@ -59,7 +60,7 @@ class JobEvents {
     if (shown_ == history.size()) return;
     for (; shown_ < history.size(); ++shown_) file_.add(static_cast<int64_t>(shown_), trainer.columns(), history[shown_]);
     if (written_ && written_->seconds() < seconds_between_events && !trainer.is_done()) return;
-    fs::create_directories(folder_);
+    make_folder(folder_);
     file_.flush();
     written_.emplace();
   }
@@ -285,7 +286,7 @@ class Fitting {
   void write_plans() const {
     Json plans = Json::list();
     for (const FitPlan& plan : out_.plans) plans.push(plan.json());
-    fs::create_directories(options_.folder);
+    make_folder(options_.folder);
     OutputFile file(plan_file());
     file.write(plans.dump() + "\n");
     file.commit();
@@ -360,7 +361,7 @@ class Fitting {
 
   // The one before stays until the next, whatever becomes of this one.
   void save(size_t job) {
-    fs::create_directories(folder(job));
+    make_folder(folder(job));
     const std::string next = checkpoint(job) + ".next";
     trainers_[job]->save(next);
     if (fs::exists(checkpoint(job))) fs::rename(checkpoint(job), checkpoint_before(job));
@@ -441,7 +442,7 @@ class Fitting {
         facts.plans.push_back(fmt::format("{} jobs alike: {}", plan.jobs.size(),
                                           plan.stacked ? fmt::format("stacked, {} in a program", plan.together) : "each by itself"));
     if (facts.plans.size() > 5) facts.plans.resize(5);
-    fs::create_directories(options_.folder);
+    make_folder(options_.folder);
     OutputFile file(options_.folder + "/report.html");
     file.write(fit_page(jobs, facts));
     file.commit();
@@ -573,6 +574,7 @@ std::vector<ParallelPlan> parallel_plans(const std::vector<FitJob>& jobs, const 
 
 FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const std::function<void(const FitResult&)>& report,
               const std::atomic<bool>& stop) {
+  if (!options.folder.empty()) make_folder(options.folder);  // told before hours of training, not behind them
   const std::shared_ptr<RankGroup> ranks = join_ranks(options.parallel.deadline);
   std::vector<FitJob> divided = jobs;
   std::vector<ParallelPlan> plans = divide_jobs(divided, options, ranks.get());

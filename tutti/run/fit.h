@@ -38,6 +38,8 @@ struct FitOptions {
   FitArrangement plan = FitArrangement::measured;
   int64_t data_memory = 0;   // bytes of all jobs' data that are held; what is beyond is read as it is needed. 0: a quarter of the memory
   ParallelOptions parallel;  // where it is asked for, every job is trained by all devices, one job after another
+  // Less memory: what the backward pass needs is computed again. On its own where a step does not fit in memory otherwise.
+  bool recompute = false;
   int64_t steps_per_launch = 0;  // at most, in a loop on the device; 0: 16 where a launch costs more than a call
   // Of a job that so many devices cannot make faster: once, after its first steps, or in the end where only all of them show it.
   std::function<void(const std::string&)> warn = {};

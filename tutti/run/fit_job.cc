@@ -150,8 +150,9 @@ const JobReader::Key JobReader::keys[26] = {
 
 // A job's results lie in a folder of its name.
 void check_name(const FitJob& job, std::string_view where) {
-  const bool plain = !job.name.empty() && job.name != "." && job.name != ".." && job.name.size() <= 200 &&
-                     job.name.find_first_of("/\\") == std::string::npos &&
+  // Files of all jobs lie beside the folders.
+  const bool plain = !job.name.empty() && job.name != "." && job.name != ".." && job.name != "report.html" && job.name != "plan.json" &&
+                     job.name.size() <= 200 && job.name.find_first_of("/\\") == std::string::npos &&
                      std::none_of(job.name.begin(), job.name.end(), [](char c) { return static_cast<unsigned char>(c) < 32; });
   if (!plain) fail<InvalidArgument>("fit", "{}: 'name' is that of a folder; got '{}'", where, escape(job.name, 60));
 }

@@ -4,6 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
+#include "tutti/transform/recompute.h"
 
 namespace tutti {
 
@@ -16,6 +17,16 @@ std::span<std::byte> part_of(std::span<std::byte> all, size_t part, size_t parts
   return all.subspan(part * each, each);
 }
 
+// A step that does not fit in memory is tried again with less of its forward pass kept.
+std::unique_ptr<Program> compile_step(Device& device, const Graph& graph, StepKind kind, CompileSettings& settings) {
+  try {
+    return device.compile(graph, settings);
+  } catch (const OutOfMemory&) {
+    if (!kind.training || kind.steps > 1) throw;
+    return device.compile(recompute(graph), settings);
+  }
+}
+
 }  // namespace
 
 Program& SharedPrograms::program(StepKind kind) {
@@ -24,7 +35,7 @@ Program& SharedPrograms::program(StepKind kind) {
   std::lock_guard alone(compiling);
   CompileSettings settings;
   settings.threads = threads_;
-  program = device_->compile(group_.graph(kind), settings);
+  program = compile_step(*device_, group_.graph(kind), kind, settings);
   return *program;
 }
 
@@ -162,7 +173,7 @@ FitTeam::Step& FitTeam::step_for(StepKind kind, bool by_one) {
   settings.threads = programs_->threads();
   settings.states = &states_;
   std::lock_guard lock(compiling);
-  step = std::make_unique<Step>(members_.size(), device_.compile(graph, settings), device_);
+  step = std::make_unique<Step>(members_.size(), compile_step(device_, graph, kind, settings), device_);
   return *step;
 }
 

@@ -16,7 +16,8 @@ ReduceOnPlateau::ReduceOnPlateau(const keras::Config& config)
       least_(config.number("min_lr", 0)),
       patience_(config.integer("patience", 10)),
       cooldown_(config.integer("cooldown", 0)) {
-  if (!(factor_ < 1)) fail<InvalidArgument>("fit", "{}: 'factor' is less than 1; got {}", config.where(), factor_);
+  if (!(factor_ >= 0 && factor_ < 1))
+    fail<InvalidArgument>("fit", "{}: 'factor' is from 0 to less than 1; got {}", config.where(), factor_);
 }
 
 Json ReduceOnPlateau::memory() const { return JsonList{best_ ? Json(*best_) : Json(), wait_, cooling_}; }

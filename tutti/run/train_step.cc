@@ -93,35 +93,45 @@ Value own_share(Differentiated& step, const keras::TrainingGraph& forward, const
 struct WithGradients {
   keras::TrainingGraph forward;
   Differentiated step;
+  ValueId scale;  // the state that the loss was multiplied by; -1: none
 };
 
+// The state of variable i of the optimizer, which begins as `initial` says, if it says anything.
+Value add_variable(Graph& graph, const std::vector<keras::OptimizerVariable>& all, size_t i, const std::vector<Tensor>& initial) {
+  const Type& type = all[i].initial.type();
+  if (i < initial.size() && !(initial[i].shape() == type.shape))
+    fail<InvalidArgument>("fit", "the optimizer's {} is {}; the file has {}", all[i].name, to_string(type), to_string(initial[i].type()));
+  const Tensor value = i < initial.size() ? initial[i].converted(type.dtype) : all[i].initial;
+  return graph.parameter(Graph::Role::state, optimizer_state(i), type, value);
+}
+
 WithGradients with_gradients(const keras::Model& model, const keras::TrainingOptions& options, const keras::Optimizer& optimizer,
-                             const MetricLists& metrics, StepGraph& out) {
+                             const MetricLists& metrics, const std::vector<Tensor>& initial, StepGraph& out) {
   keras::TrainingGraph forward = keras::lower_training(model, options);
   const std::vector<ValueId> sums = add_metrics(model, forward, metrics, options, out);
   std::vector<ValueId> by;
   for (const auto& trained : forward.trained) by.push_back(trained.value);
-  ValueId scaled = forward.loss;
+  ValueId scaled = forward.loss, scale = -1;
   if (optimizer.loss_scale() != 1) scaled = (Value(&forward.graph, scaled) * optimizer.loss_scale()).id();
+  if (const auto at = optimizer.dynamic_loss_scale()) {
+    const Value state = add_variable(forward.graph, optimizer.variables({}), *at, initial);
+    scale = state.id();
+    scaled = (Value(&forward.graph, scaled) * state).id();
+  }
   Differentiated step = differentiate(forward.graph, scaled, by);
   step.graph.output("loss", step.now(forward.loss));
   for (size_t i = 0; i < sums.size(); ++i) step.graph.output(out.names[i], step.now(sums[i]));
-  return {std::move(forward), std::move(step)};
+  if (scale >= 0) scale = step.values[at(scale)];
+  return {std::move(forward), std::move(step), scale};
 }
 
 // The optimizer's part: weights with their values and gradients get their next ones.
 void add_update(Graph& graph, const keras::Optimizer& optimizer, std::vector<keras::TrainedWeight>& weights,
-                const std::vector<keras::TrainingGraph::Trained>& trained, const std::vector<Tensor>& initial) {
+                const std::vector<keras::TrainingGraph::Trained>& trained, const std::vector<Tensor>& initial, ValueId scale = -1) {
   std::vector<Value> variables;
-  for (const auto& variable : optimizer.variables(weights)) {
-    const size_t i = variables.size();
-    const Type& type = variable.initial.type();
-    if (i < initial.size() && !(initial[i].shape() == type.shape))
-      fail<InvalidArgument>("fit", "the optimizer's {} is {}; the file has {}", variable.name, to_string(type),
-                            to_string(initial[i].type()));
-    const Tensor value = i < initial.size() ? initial[i].converted(type.dtype) : variable.initial;
-    variables.push_back(graph.parameter(Graph::Role::state, optimizer_state(i), type, value));
-  }
+  const auto all = optimizer.variables(weights);
+  for (size_t i = 0; i < all.size(); ++i)
+    variables.push_back(scale >= 0 && i == optimizer.dynamic_loss_scale() ? Value(&graph, scale) : add_variable(graph, all, i, initial));
   const auto next = optimizer.apply(weights, variables, [&](size_t i, Value value) {
     const Json& constraint = trained[i].constraint;
     return constraint.is_null() ? value : keras::constrained(constraint, value);
@@ -136,7 +146,7 @@ void add_update(Graph& graph, const keras::Optimizer& optimizer, std::vector<ker
 StepGraph train_step(const keras::Model& model, const keras::TrainingOptions& options, const keras::Optimizer& optimizer,
                      const MetricLists& metrics, const std::vector<Tensor>& initial) {
   StepGraph out;
-  auto [forward, step] = with_gradients(model, options, optimizer, metrics, out);
+  auto [forward, step, scale] = with_gradients(model, options, optimizer, metrics, initial, out);
   std::vector<keras::TrainedWeight> weights;
   std::vector<Value> sums;  // over replicas: gradients, then statistics
   for (size_t i = 0; i < forward.trained.size(); ++i) sums.push_back(step.gradient(i));
@@ -146,7 +156,7 @@ StepGraph train_step(const keras::Model& model, const keras::TrainingOptions& op
     const auto& [variable, value, constraint] = forward.trained[i];
     weights.push_back({variable->path, variable->value, step.now(value), sums[i], {}});
   }
-  add_update(step.graph, optimizer, weights, forward.trained, initial);
+  add_update(step.graph, optimizer, weights, forward.trained, initial, scale);
   for (size_t i = 0; i < forward.statistics.size(); ++i)
     step.graph.update(step.now(forward.statistics[i].value), sums[forward.trained.size() + i]);
   out.graph = std::move(step.graph);
@@ -156,7 +166,7 @@ StepGraph train_step(const keras::Model& model, const keras::TrainingOptions& op
 SplitStep split_train_step(const keras::Model& model, const keras::TrainingOptions& options, const keras::Optimizer& optimizer,
                            const MetricLists& metrics, const std::vector<Tensor>& initial) {
   SplitStep out;
-  auto [forward, step] = with_gradients(model, options, optimizer, metrics, out.part);
+  auto [forward, step, scale] = with_gradients(model, options, optimizer, metrics, initial, out.part);
   std::vector<keras::TrainedWeight> weights;
   for (size_t i = 0; i < forward.trained.size(); ++i) {
     const auto& variable = *forward.trained[i].variable;

@@ -12,6 +12,7 @@
 #include "tutti/keras/fit/build.h"
 #include "tutti/keras/write.h"
 #include "tutti/run/ensemble_model.h"
+#include "tutti/transform/recompute.h"
 
 namespace tutti {
 
@@ -39,7 +40,32 @@ std::vector<Json> by_output(const Json& json, const std::vector<std::string>& ou
   return out;
 }
 
+// Keras then scales the loss of any optimizer. A Functional model has the policy that was set when it was made, which its file does not
+// say: that of its layers.
+bool is_mixed_float16(const keras::Model& model) {
+  const auto is_mixed = [](const Json& config) {
+    const keras::Policy policy = keras::read_policy({config, "the model"});
+    return policy.compute == DType::f16 && policy.variable == DType::f32;
+  };
+  const Json& config = model.config().at("config");
+  if (config.has("dtype")) return is_mixed(config);
+  const Json* layers = config.find("layers");
+  size_t mixed = 0, others = 0;
+  for (size_t i = 0; layers != nullptr && layers->is_list() && i < layers->size(); ++i) {
+    const Json *inner = (*layers)[i].find("config"), *name = (*layers)[i].find("class_name");
+    if (inner == nullptr || !inner->is_object() || !inner->has("dtype") || name == nullptr || name->dump() == "\"InputLayer\"") continue;
+    ++(is_mixed(*inner) ? mixed : others);
+  }
+  return mixed > 0 && others == 0;
+}
+
 }  // namespace
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail<InvalidArgument>("fit", "cannot make the folder '{}': {}; hint: --out DIR", escape(path, 200), error.message());
+}
 
 Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job)), options_(options) {
   const auto seed = static_cast<uint64_t>(job_.seed);
@@ -86,8 +112,11 @@ void Trainer::read_compile_options() {
   for (const Json& one : by_output(job_.loss, outputs, "loss", false))
     training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
   if (!job_.loss_weights.is_null())
-    for (const Json& one : by_output(job_.loss_weights, outputs, "loss_weights", false))
+    for (const Json& one : by_output(job_.loss_weights, outputs, "loss_weights", false)) {
+      if (!one.is_null() && !(one.is_number() && std::isfinite(one.as_number())))
+        fail<InvalidArgument>("fit", "loss_weights are numbers; got {}", escape(one.dump(), 60));
       training_.loss_weights.push_back(one.is_null() ? 1 : one.as_number());
+    }
   const auto lists = [&](const Json& metrics, std::string_view what) {
     std::vector<std::vector<Json>> out;
     if (metrics.is_null()) return out;
@@ -108,6 +137,9 @@ void Trainer::read_compile_options() {
   keras::Named named = keras::read_named(optimizer, "optimizer");
   if (job_.gradient_accumulation_steps > 1) named.arguments.set("gradient_accumulation_steps", job_.gradient_accumulation_steps);
   optimizer_.emplace(std::move(named), job_.schedule);
+  if (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false") optimizer_->scale_dynamically();
+  // One that has not begun has fewer variables than it will have: nothing to go on with.
+  if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
 }
 
 std::vector<StepKind> Trainer::kinds() const {
@@ -147,17 +179,23 @@ keras::TrainingOptions of_part(keras::TrainingOptions options, const PartOptions
 SplitStep Trainer::part_graphs(StepKind kind, const PartOptions& part) const {
   const keras::TrainingOptions options = of_part(options_for(kind), part);
   if (!kind.training) return {evaluation_step(*model_, options, metrics_), {}};
-  return split_train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  SplitStep out = split_train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.part.graph = recompute(out.part.graph);
+  return out;
 }
 
 StepGraph Trainer::replicated_graph(StepKind kind, const PartOptions& part) const {
-  return train_step(*model_, of_part(options_for(kind), part), *optimizer_, metrics_, optimizer_start_);
+  StepGraph out = train_step(*model_, of_part(options_for(kind), part), *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.graph = recompute(out.graph);
+  return out;
 }
 
 StepGraph Trainer::graph(StepKind kind) const {
   const keras::TrainingOptions options = options_for(kind);
-  return kind.training ? train_step(*model_, options, *optimizer_, metrics_, optimizer_start_)
-                       : evaluation_step(*model_, options, metrics_);
+  if (!kind.training) return evaluation_step(*model_, options, metrics_);
+  StepGraph out = train_step(*model_, options, *optimizer_, metrics_, optimizer_start_);
+  if (options_.recompute) out.graph = recompute(out.graph);
+  return out;
 }
 
 std::string Trainer::recipe() const {
@@ -254,7 +292,8 @@ void Trainer::check_labels() const {
   for (size_t i = 0; i < training_.losses.size() && i < facts_->predictions.size(); ++i) {
     const keras::Named& loss = training_.losses[i];
     const Shape& prediction = facts_->predictions[i];
-    if (keras::plain_name(loss.name) != "sparsecategoricalcrossentropy" || prediction.rank() < 2) continue;
+    const std::string name = keras::plain_name(loss.name);
+    if ((name != "sparsecategoricalcrossentropy" && name != "categoricalgeneralizedcrossentropy") || prediction.rank() < 2) continue;
     const Json* ignored = loss.arguments.find("ignore_class");
     const double classes = static_cast<double>(prediction[prediction.rank() - 1]);
     for (const FitData* data : {&data_, validation_ ? &*validation_ : nullptr}) {
@@ -434,7 +473,7 @@ double Trainer::measured(const std::string& column) const {
 }
 
 void Trainer::reduce_learning_rate() {
-  const size_t state = place(optimizer_state(keras::Optimizer::learning_rate_variable)).value();
+  const size_t state = place(optimizer_state(optimizer_->learning_rate_variable())).value();
   const float rate = values_->read(state).as<float>()[0];
   history_.back().push_back(static_cast<double>(rate));
   const float next = plateau_->after_epoch(measured(plateau_->monitor()), rate);
@@ -482,7 +521,7 @@ std::shared_ptr<const keras::Model> Trainer::take_model() {
 }
 
 void Trainer::write(const std::string& folder, bool durable) {
-  std::filesystem::create_directories(folder);
+  make_folder(folder);
   keras::CompiledWith compiled{optimizer_->config(), job_.loss, job_.loss_weights, job_.metrics, job_.weighted_metrics, {}};
   for (size_t i = 0; const auto state = place(optimizer_state(i)); ++i) compiled.optimizer_variables.push_back(values_->read(*state));
   keras::write_model(folder + "/model.keras", *model_, &compiled, durable);

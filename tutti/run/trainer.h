@@ -39,7 +39,11 @@ struct TrainerOptions {
   int64_t steps_per_launch = 1;  // where an epoch has so many, of full batches
   int64_t pause_every = 0;       // steps: no launch goes beyond, so that save() is possible there
   FitDataStore* data = nullptr;  // of all jobs; none: the job's own data are all held
+  bool recompute = false;        // what the backward pass needs is computed again instead of being kept
 };
+
+// With those above it. Throws InvalidArgument where that is impossible.
+void make_folder(const std::string& path);
 
 class Trainer {
  public:

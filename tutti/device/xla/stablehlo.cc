@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/device/xla/stablehlo_text.h"
+#include "tutti/transform/recompute.h"
 
 namespace tutti::xla {
 
@@ -112,7 +113,10 @@ class Printer {
         from.push_back(graph.type(id));
       }
       for (ValueId id : node.results) to.push_back(graph.type(id));
-      const auto results = node.op == Op::scan ? scan(node, operands, from, to) : print(node, operands, from, to);
+      const auto results = node.op == Op::scan ? scan(node, operands, from, to)
+                           : keeps_apart(graph, node)
+                               ? op("stablehlo.optimization_barrier", {names[at(graph.maker(node.operands[0]).operands[0])]}, to, to)
+                               : print(node, operands, from, to);
       for (size_t i = 0; i < results.size(); ++i) names[at(node.results[i])] = results[i];
     }
   }

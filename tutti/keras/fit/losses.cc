@@ -363,6 +363,7 @@ Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
   const LossRow& row = find_row(loss_rows, named);
   if (row.function == nullptr) fail<Unsupported>("fit", "{} '{}' is not done", named.what, named.name);
   check_arguments(named, std::string(row.options) + " reduction dtype");
+  check_finite(named);
   const Config config = named.config();
   if (config.has("dtype") && config.get("dtype").dump().find("float32") == std::string::npos)
     fail<Unsupported>("fit", "{}: is computed in float32", config.where());

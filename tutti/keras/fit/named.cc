@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "tutti/base/error.h"
 
@@ -91,6 +92,13 @@ void check_arguments(const Named& named, std::string_view options) {
   for (const auto& [key, value] : named.arguments.members())
     if (!value.is_null() && std::find(known.begin(), known.end(), key) == known.end())
       fail<InvalidArgument>("fit", "{} '{}' has no argument '{}'{}", named.what, named.name, escape(key), did_you_mean(key, known));
+}
+
+void check_finite(const Named& named) {
+  const auto is_finite = [](const Json& value) { return !value.is_number() || std::isfinite(value.as_number()); };
+  for (const auto& [key, value] : named.arguments.members())
+    if (!is_finite(value) || (value.is_list() && !std::all_of(value.items().begin(), value.items().end(), is_finite)))
+      fail<InvalidArgument>("fit", "{} '{}': '{}' is finite; got {}", named.what, named.name, escape(key), escape(value.dump(), 60));
 }
 
 void refuse_unknown(const Named& named, const std::vector<std::string>& known) {

@@ -27,6 +27,8 @@ std::string class_of_name(std::string_view name);
 
 // Throws InvalidArgument for arguments outside of `options`, words separated by spaces, with the nearest.
 void check_arguments(const Named& named, std::string_view options);
+// Throws InvalidArgument for arguments that are infinite or no number, which would spread to everything.
+void check_finite(const Named& named);
 [[noreturn]] void refuse_unknown(const Named& named, const std::vector<std::string>& known);
 
 // The row of a table whose `names`, separated by spaces, have the name.

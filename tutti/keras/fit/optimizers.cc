@@ -301,12 +301,12 @@ void clip(const Config& c, std::vector<Value>& gradients) {
   } else if (const double all = c.number("global_clipnorm", 0); all > 0 && !gradients.empty()) {
     Value squares;
     for (Value g : gradients) {
-      const Value own = sum(square(g), all_axes(g));
+      const Value own = convert(sum(square(g), all_axes(g)), DType::f32);
       squares = squares ? squares + own : own;
     }
     const Value norm = sqrt(squares);
     const Value scale = minimum(1.0 / norm, 1 / all) * all + (norm - norm);  // an infinite norm makes all NaN, as Keras does
-    for (Value& g : gradients) g = g * scale;
+    for (Value& g : gradients) g = g * convert(scale, g.dtype());
   } else if (const double most = c.number("clipvalue", 0); most > 0) {
     for (Value& g : gradients) g = clamp(g, -most, most);
   }
@@ -318,7 +318,8 @@ void average(const Config& c, Value rounds, std::vector<TrainedWeight>& weights,
   const Value started = convert(compare(rounds, 0, Direction::NE), DType::f32) * c.number("ema_momentum", 0.99);
   const int64_t overwrites = c.integer("ema_overwrite_frequency", 0);
   for (size_t i = 0; i < weights.size(); ++i) {
-    next[first + i] = variables[first + i] * started + weights[i].next * one_minus(started);
+    const Value kept = convert(started, weights[i].next.dtype());
+    next[first + i] = variables[first + i] * kept + weights[i].next * one_minus(kept);
     if (overwrites <= 0) continue;
     const Value now = compare(remainder(rounds + 1, one_number(rounds, static_cast<double>(overwrites))), 0, Direction::EQ);
     weights[i].next = select(broadcast_in_dim(now, weights[i].next.shape(), {}), next[first + i], weights[i].next);
@@ -363,12 +364,30 @@ const Optimizer::Row& Optimizer::row_of(const Named& named) {
       {"schedule_free_adam_w schedule_free_adamw", "ScheduleFreeAdamW", schedule_free_slots, schedule_free_adamw,
        "beta_1 beta_2 epsilon warmup_steps", 0.0025},
   };
-  for (const char* refused : {"lossscaleoptimizer", "multioptimizer"})
-    if (plain_name(named.name) == refused) fail<Unsupported>("fit", "optimizer '{}' is not done", named.name);
+  if (plain_name(named.name) == "multioptimizer")
+    fail<Unsupported>("fit", "optimizer '{}' is not done; hint: one optimizer for all weights", named.name);
   return find_row(rows, named);
 }
 
-Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named)), row_(&row_of(named_)) {
+// Of a LossScaleOptimizer, `named` becomes the optimizer inside.
+std::optional<Optimizer::Scaling> Optimizer::read_scaling(Named& named) {
+  if (plain_name(named.name) != "lossscaleoptimizer") return {};
+  check_arguments(named, "inner_optimizer initial_scale dynamic_growth_steps gradient_accumulation_steps");
+  const Config c = named.config();
+  if (!c.has("inner_optimizer")) c.invalid("has an 'inner_optimizer'; hint: inner_optimizer = \"adam\"");
+  Scaling out;
+  out.initial = c.number("initial_scale", out.initial);
+  out.growth_steps = c.positive("dynamic_growth_steps", out.growth_steps, int64_t{1} << 30);
+  if (!(out.initial > 0)) c.invalid("'initial_scale' is more than 0; got {}", out.initial);
+  Named inner = read_named(c.get("inner_optimizer"), named.what);
+  if (plain_name(inner.name) == "lossscaleoptimizer") c.invalid("its 'inner_optimizer' is another one");
+  if (c.has("gradient_accumulation_steps")) inner.arguments.set("gradient_accumulation_steps", c.get("gradient_accumulation_steps"));
+  inner.arguments.set("loss_scale_factor", nullptr);  // the loss is scaled once
+  named = std::move(inner);
+  return out;
+}
+
+Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named)), scaling_(read_scaling(named_)), row_(&row_of(named_)) {
   check_arguments(named_, std::string(row_->options) + std::string(common_options));
   const Config c = named_.config();
   const Json& rate = c.get("learning_rate");
@@ -377,13 +396,35 @@ Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named
   } else if (rate.is_object()) {
     schedule_ = read_named(rate, "schedule");
   }
+  check_finite(named_);
+  if (schedule_) check_finite(*schedule_);
+  if (!rate.is_null() && !rate.is_object() && !(rate.is_number() && rate.as_number() >= 0))
+    c.invalid("'learning_rate' is a number from 0, or a schedule; got {}", escape(rate.dump(), 60));
+  for (const char* key : {"momentum", "ema_momentum"})
+    if (const double value = c.number(key, 0); !(value >= 0 && value <= 1)) c.invalid("'{}' is between 0 and 1; got {}", key, value);
   accumulation_ = c.positive("gradient_accumulation_steps", 1, int64_t{1} << 30);
   int clips = 0;
   for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) clips += c.has(key) ? 1 : 0;
   if (clips > 1) fail<InvalidArgument>("fit", "{}: only one of clipnorm, clipvalue and global_clipnorm is given", c.where());
 }
 
+void Optimizer::scale_dynamically() {
+  if (scaling_) return;
+  scaling_ = Scaling{};
+  named_.arguments.set("loss_scale_factor", nullptr);
+}
+
 Json Optimizer::config() const {
+  if (!scaling_) return plain_config();
+  const Json arguments = JsonMembers{{"name", "loss_scale_optimizer"},
+                                     {"inner_optimizer", plain_config()},
+                                     {"initial_scale", scaling_->initial},
+                                     {"dynamic_growth_steps", scaling_->growth_steps}};
+  return JsonMembers{
+      {"module", "keras.optimizers"}, {"class_name", "LossScaleOptimizer"}, {"config", arguments}, {"registered_name", nullptr}};
+}
+
+Json Optimizer::plain_config() const {
   Json arguments = named_.arguments;
   if (schedule_) {
     Json inner = schedule_->arguments;
@@ -405,11 +446,19 @@ Json Optimizer::config() const {
 
 double Optimizer::loss_scale() const { return named_.config().number("loss_scale_factor", 1); }
 bool Optimizer::averages() const { return named_.config().flag("use_ema", false); }
-size_t Optimizer::first_average() const { return schedule_ ? 1 : 2; }
+size_t Optimizer::first_average() const { return own_variables() + (schedule_ ? 1 : 2); }
+std::optional<size_t> Optimizer::dynamic_loss_scale() const { return scaling_ ? std::optional<size_t>(3) : std::nullopt; }
 
 std::vector<OptimizerVariable> Optimizer::variables(const std::vector<TrainedWeight>& weights) const {
   const Config c = named_.config();
-  std::vector<OptimizerVariable> out{{"iteration", Tensor::scalar<int64_t>(0)}};
+  std::vector<OptimizerVariable> out;
+  if (scaling_) {  // a counter and a rate that nobody uses, the steps since the scale grew, the scale
+    out.push_back({"iteration of the scale", Tensor::scalar<int64_t>(0)});
+    out.push_back({"learning_rate of the scale", Tensor::scalar<float>(0)});
+    out.push_back({"step_counter", Tensor::scalar<int32_t>(0)});
+    out.push_back({"dynamic_scale", Tensor::scalar<float>(static_cast<float>(scaling_->initial))});
+  }
+  out.push_back({"iteration", Tensor::scalar<int64_t>(0)});
   if (!schedule_)
     out.push_back({"learning_rate", Tensor::scalar<float>(static_cast<float>(c.number("learning_rate", row_->learning_rate)))});
   const auto add = [&](std::string name, const std::string& path, Tensor initial) {
@@ -459,6 +508,31 @@ Value Optimizer::learning_rate(Value iterations, const std::vector<Value>& varia
 
 std::vector<Value> Optimizer::apply(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
                                     const std::function<Value(size_t weight, Value next)>& constrain) const {
+  if (!scaling_ || weights.empty()) return apply_plain(weights, variables, constrain);
+  // Where a gradient is not finite, the step is left out and the scale halved; after so many steps without, it is doubled.
+  const Value steps = variables[2], scale = variables[3];
+  Value finite;
+  for (TrainedWeight& weight : weights) {
+    const Value own = reduce(convert(unary(Op::is_finite, weight.gradient), DType::f32), "min", all_axes(weight.gradient));
+    finite = finite ? minimum(finite, own) : own;
+    weight.gradient = weight.gradient / convert(scale, weight.gradient.dtype());
+  }
+  const Value goes_on = compare(finite, 0, Direction::GT);
+  const std::vector<Value> inner(variables.begin() + static_cast<std::ptrdiff_t>(own_variables()), variables.end());
+  const std::vector<Value> updated = apply_plain(weights, inner, constrain);
+  std::vector<Value> next(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(own_variables()));
+  const Value grows = compare(steps, one_number(steps, static_cast<double>(scaling_->growth_steps - 1)), Direction::EQ);
+  next[2] = select(logical_and(goes_on, logical_not(grows)), steps + 1, one_number(steps, 0));
+  next[3] = select(goes_on, select(grows, scale * 2, scale), scale * 0.5);
+  const auto unless_left_out = [&](Value now, Value before) { return select(broadcast_in_dim(goes_on, now.shape(), {}), now, before); };
+  for (size_t i = 0; i < inner.size(); ++i)
+    next.push_back(updated[i].id() == inner[i].id() ? inner[i] : unless_left_out(updated[i], inner[i]));
+  for (TrainedWeight& weight : weights) weight.next = unless_left_out(weight.next, weight.value);
+  return next;
+}
+
+std::vector<Value> Optimizer::apply_plain(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
+                                          const std::function<Value(size_t weight, Value next)>& constrain) const {
   const Config c = named_.config();
   std::vector<Value> next = variables;
   const Value iterations = variables[0];
@@ -474,7 +548,7 @@ std::vector<Value> Optimizer::apply(std::vector<TrainedWeight>& weights, const s
     return updates ? select(broadcast_in_dim(updates, now.shape(), {}), now, before) : now;
   };
 
-  size_t at = first_average();
+  size_t at = first_average() - own_variables();
   const size_t averages_at = at;
   if (averages()) at += weights.size();
   std::vector<Value> gradients;
@@ -508,8 +582,9 @@ std::vector<Value> Optimizer::apply(std::vector<TrainedWeight>& weights, const s
   }
   for (size_t i = 0; i < weights.size(); ++i) {
     TrainedWeight& weight = weights[i];
-    Step step{c, weight.path, weight.value, gradients[i], rate, count, shared, {}};
-    if (const double decay = weight_decay(weight); decay != 0) step.w = step.w - step.w * (rate * decay);
+    const auto as_weight = [&](Value x) { return x ? convert(x, weight.value.dtype()) : x; };
+    Step step{c, weight.path, weight.value, gradients[i], as_weight(rate), as_weight(count), as_weight(shared), {}};
+    if (const double decay = weight_decay(weight); decay != 0) step.w = step.w - step.w * (step.lr * decay);
     for (size_t place : places[i]) step.s.push_back(variables[place]);
     row_->update(step);
     weight.next = chosen(step.w, weight.value);

@@ -34,8 +34,12 @@ class Optimizer {
   // As Keras serializes it, for the compile config of a file.
   Json config() const;
   double loss_scale() const;  // the loss is multiplied by it before it is differentiated
+  // LossScaleOptimizer: where the scale stands among variables(), which every step may change; loss_scale() is then 1.
+  std::optional<size_t> dynamic_loss_scale() const;
+  // As Keras wraps the optimizer of a model of the policy mixed_float16.
+  void scale_dynamically();
   bool has_schedule() const { return schedule_.has_value(); }
-  static constexpr size_t learning_rate_variable = 1;  // where it stands among variables(), without a schedule
+  size_t learning_rate_variable() const { return own_variables() + 1; }  // where it stands among variables(), without a schedule
   // The learning rate, whatever it is by itself, is multiplied by `factor` in the end, and by what lies between on the way: 1 before the
   // first of so many steps.
   void scale_rate(double factor, int64_t warmup_steps);
@@ -51,10 +55,21 @@ class Optimizer {
 
  private:
   struct Row;
+  // LossScaleOptimizer around it.
+  struct Scaling {
+    double initial = 32768;
+    int64_t growth_steps = 2000;
+  };
   static const Row& row_of(const Named& named);
+  static std::optional<Scaling> read_scaling(Named& named);
+  size_t own_variables() const { return scaling_ ? 4 : 0; }  // of what is around it; they come first
+  Json plain_config() const;
+  std::vector<Value> apply_plain(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
+                                 const std::function<Value(size_t weight, Value next)>& constrain) const;
   double weight_decay(const TrainedWeight& weight) const;
   Value learning_rate(Value iterations, const std::vector<Value>& variables) const;
   Named named_;
+  std::optional<Scaling> scaling_;
   std::optional<Named> schedule_;
   const Row* row_;
   int64_t accumulation_ = 1;

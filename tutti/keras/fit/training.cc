@@ -44,6 +44,7 @@ TrainingGraph lower_training(const Model& model, const TrainingOptions& options)
   TrainingGraph out;
   Graph& graph = out.graph;
   model.lower_training(graph, {options.batch, options.input_shapes, nullptr, &fit});
+  for (const auto& [scope, activity] : fit.activities) fit.add_loss(activity);
   // Shares add up to 1: what does not depend on samples counts once.
   Value total = fit.penalty && fit.is_part ? fit.penalty * fit.share : fit.penalty;
   out.share = id_or_none(fit.share);

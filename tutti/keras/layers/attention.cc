@@ -24,7 +24,6 @@ bool call_flag(Call& c, size_t position, std::string_view name) {
 
 // Dropout is for training, and not for a file that calls the layer so at inference.
 void refuse_training(const Call& c) {
-  if (c.draws() && c.config.has("activity_regularizer")) c.config.unsupported("activity_regularizer is not done while training");
   if (c.config.number("dropout", 0) > 0 && c.training() && !c.draws())
     c.config.unsupported("it is called with training=True, whose dropout is random");
 }
@@ -55,7 +54,9 @@ Outputs projection(Call& c) {
   }
   shape.insert(shape.end(), outputs.begin(), outputs.end());
   Value y = dot_general(x, c.weight("kernel", shape), {{}, {}, contracted, kernel_axes});
-  return c.config.flag("use_bias", true) ? y + c.weight("bias", Shape(outputs)) : y;
+  if (c.config.flag("use_bias", true)) y = y + c.weight("bias", Shape(outputs));
+  if (c.lowering.fit != nullptr && c.config.has("activity_regularizer")) c.add_activity(c.config.get("activity_regularizer"), y);
+  return y;
 }
 
 Value project(Call& c, const std::string& key, const std::string& name, Value x, const Ints& outputs, int64_t bound) {
@@ -65,7 +66,7 @@ Value project(Call& c, const std::string& key, const std::string& name, Value x,
   config.set("outputs", list);
   config.set("bound", bound);
   config.set("use_bias", c.config.flag("use_bias", true));
-  for (const char* option : {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"})
+  for (const char* option : {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint", "activity_regularizer"})
     if (c.config.has(option)) config.set(option, c.config.get(option));
   return c.child(key, name, config, {{x, {}}}, projection).signals.at(0).value;
 }
@@ -206,6 +207,7 @@ Outputs projected_attention(Call& c, const Inputs& in, Value query_mask, const P
 }
 
 Outputs multi_head_attention(Call& c) {
+  c.leave_activity_to_parts();
   Inputs in = read_inputs(c);
   int64_t heads = c.config.positive("num_heads", most_heads), key_dim = c.config.positive("key_dim", most_heads);
   int64_t value_dim = c.config.positive("value_dim", key_dim, most_heads);

@@ -73,7 +73,7 @@ Outputs depthwise_conv(Call& c) {
   refuse_groups(c.config);
   Value x = image(c, spatial);
   int64_t depth = channels(c.config, x), multiplier = count(c.config, "depth_multiplier");
-  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth, multiplier));
+  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth, multiplier), {.option = "depthwise"});
   Value bias = read_bias(c, Shape({depth, multiplier}).elements());
   return finish(c, convolve_depthwise(x, kernel, read_windows(c.config, spatial)), bias);
 }

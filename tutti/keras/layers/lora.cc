@@ -7,6 +7,8 @@ namespace tutti::keras {
 bool has_lora(const Call& c) { return c.config.has("lora_rank") && !c.lowering.file.lora_is_merged; }
 
 Value with_lora(Call& c, Value kernel) {
+  if (c.lowering.fit != nullptr && c.config.has("lora_rank"))
+    c.config.unsupported("LoRA is not trained here; hint: save the model without it, its factors merged into the kernel");
   if (!has_lora(c)) return kernel;
   int64_t rank = c.config.integer("lora_rank");
   if (rank < 1) c.config.invalid("'lora_rank' is positive; got {}", rank);

@@ -1,5 +1,6 @@
 // Normalization: statistics in at least float32, whatever the layer computes in.
 #include <algorithm>
+#include <cmath>
 
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
@@ -65,6 +66,24 @@ Moments moments_of_all(const Call& c, Value x, const Ints& axes) {
   return {average, over_all(mean(square(x - average), axes, true))};
 }
 
+// Batch renormalization: the batch's own moments, corrected towards those of many batches; no gradient flows by the correction.
+struct Renormalized {
+  Value mean, deviation;
+};
+Scaling renormalized(const Call& c, const Renormalized& slow, Value mean, Value deviation, const Scaling& scaling) {
+  Value r = deviation / slow.deviation, d = (mean - slow.mean) / slow.deviation;
+  static const Json none = Json::object();
+  const Config clipping(c.config.has("renorm_clipping") ? c.config.at("renorm_clipping") : none, c.config.where());
+  if (clipping.has("rmin")) r = maximum(r, clipping.number("rmin"));
+  if (clipping.has("rmax")) r = minimum(r, clipping.number("rmax"));
+  if (clipping.has("dmax")) d = clamp(d, -clipping.number("dmax"), clipping.number("dmax"));
+  r = stop_gradient(r);
+  d = stop_gradient(d);
+  Scaling out{scaling.gamma ? r * scaling.gamma : r, scaling.gamma ? d * scaling.gamma : d};
+  if (scaling.beta) out.beta = out.beta + scaling.beta;
+  return out;
+}
+
 Outputs batch_normalization(Call& c) {
   Value x = c.x();
   if (c.config.has("virtual_batch_size")) c.config.unsupported("virtual_batch_size is not done");
@@ -85,17 +104,31 @@ Outputs batch_normalization(Call& c) {
     for (const char* name : {"moving_stddev", "renorm_mean", "renorm_stddev"}) weight(name, false);
   x = convert(x, precise);
   if (c.training() && c.config.flag("trainable", true)) {
-    if (renorm) c.config.unsupported("renorm is not done while training");
     const bool by_all =
         c.lowering.fit != nullptr && c.lowering.fit->is_part && (c.lowering.fit->synchronizes || c.config.flag("synchronized", false));
     used = by_all ? moments_of_all(c, x, other_axes(x, axes)) : moments(x, c.mask(), other_axes(x, axes));
     const double momentum = c.config.number("momentum", 0.99);
-    const auto follow = [&](const char* name, Value now) {
-      c.assign(name, convert(c.latest(name), precise) * momentum + reshape(now, shape) * (1 - momentum));
+    const auto follow = [&](const char* name, Value now, double kept) {
+      const Value next = convert(c.latest(name), precise) * kept + reshape(now, shape) * (1 - kept);
+      c.assign(name, next);
+      return next;
     };
-    if (c.draws()) {
-      follow("moving_mean", used.mean);
-      follow("moving_variance", used.variance);
+    if (renorm) {
+      if (!c.draws()) c.config.unsupported("renorm with training=True at inference is not done");
+      const double epsilon = c.config.number("epsilon", 1e-3);
+      const Value deviation = sqrt(used.variance + epsilon);
+      scaling = renormalized(c,
+                             {reshape(convert(c.latest("renorm_mean"), precise), broadcast_shape),
+                              maximum(reshape(convert(c.latest("renorm_stddev"), precise), broadcast_shape), std::sqrt(epsilon))},
+                             used.mean, deviation, scaling);
+      const double slowly = c.config.number("renorm_momentum", 0.99);
+      follow("renorm_mean", used.mean, slowly);
+      follow("renorm_stddev", deviation, slowly);
+      follow("moving_mean", used.mean, momentum);
+      c.assign("moving_variance", maximum(square(follow("moving_stddev", deviation, momentum)) - epsilon, 0.0));
+    } else if (c.draws()) {
+      follow("moving_mean", used.mean, momentum);
+      follow("moving_variance", used.variance, momentum);
     }
   }
   return convert(normalized(x, used.mean, used.variance, c.config.number("epsilon", 1e-3), scaling), c.policy.compute);
@@ -168,16 +201,42 @@ Outputs unit_normalization(Call& c) {
   return x * minimum(inverse, c.lowering.keras_major >= 3 ? 1e12 : 1e6);
 }
 
-// The kernel is divided by its norm while training and saved so.
+Variable* wrapped_kernel(Call& c, const Json& layer) {
+  for (const auto& variable : c.scope().child("layer", layer_name(layer)).variables())
+    if (variable->name == "kernel" || variable->name == "embeddings") return variable.get();
+  return nullptr;
+}
+
+// The wrapped layer sees its kernel divided by the largest singular value, which a vector that is kept from step to step finds by power
+// iteration. The kernel itself stays as it is: on JAX what a layer assigns to a trained variable lasts for the step only.
+void normalize_kernel(Call& c, Variable& kernel) {
+  const Value raw = c.lowering.parameter(kernel);
+  const int64_t columns = raw.extent(-1);
+  const Value weights = reshape(raw, {raw.shape().elements() / std::max<int64_t>(columns, 1), columns});
+  const auto normed = [](Value x) { return x * minimum(rsqrt(sum(square(x), all_axes(x), true)), 1e7); };
+  Value u = c.latest("vector_u"), v;
+  for (int64_t i = 0; i < c.config.integer("power_iterations", 1); ++i) {
+    v = normed(matmul(u, transpose(weights, {1, 0})));
+    u = normed(matmul(v, weights));
+  }
+  u = stop_gradient(u);
+  const Value sigma = reshape(matmul(matmul(stop_gradient(v), weights), transpose(u, {1, 0})), {});
+  const Value all_zero = compare(reduce_max(abs(raw), all_axes(raw)), 0, Direction::EQ);
+  const auto unless_zero = [&](Value now, Value before) { return select(broadcast_in_dim(all_zero, now.shape(), {}), before, now); };
+  const Value divisor = select(all_zero, scalar(c.graph, raw.dtype(), 1), sigma);
+  c.assign("vector_u", unless_zero(u, c.latest("vector_u")));
+  c.lowering.see_instead(kernel, raw / divisor);
+}
+
 Outputs spectral_normalization(Call& c) {
-  if (c.training()) c.config.unsupported("training=True in a call changes the weights, which is not done");
-  if (c.config.integer("power_iterations", 1) < 1) c.config.invalid("'power_iterations' is positive");
+  if (c.training() && !c.draws()) c.config.unsupported("training=True in a call changes the weights, which is not done");
+  if (const int64_t iterations = c.config.integer("power_iterations", 1); iterations < 1 || iterations > 1000)
+    c.config.invalid("'power_iterations' is positive, and at most 1000 here; got {}", iterations);
   const Json& layer = c.config.at("layer");
   Value x = c.x();
+  if (c.draws()) normalize_kernel(c, *wrapped_kernel(c, layer));
   Signal out = c.child("layer", layer, {{x, c.mask()}}).signals.at(0);
-  const Variable* kernel = nullptr;
-  for (const auto& variable : c.scope().child("layer", layer_name(layer)).variables())
-    if (kernel == nullptr && (variable->name == "kernel" || variable->name == "embeddings")) kernel = variable.get();
+  const Variable* kernel = wrapped_kernel(c, layer);
   if (kernel == nullptr || kernel->type.shape.rank() < 1) c.config.unsupported("the wrapped layer has no kernel");
   c.repeat_weight(kernel->name, kernel->type);
   c.weight("vector_u", {1, kernel->type.shape[kernel->type.shape.rank() - 1]},
