@@ -21,8 +21,8 @@ struct Items {
       names.push_back(fmt::format("{}\t\n\\.png", begin + i));
       const bool bad = std::find(failed.begin(), failed.end(), std::to_string(begin + i)) != failed.end();
       errors.push_back(bad ? "broken,\nat \"once\"" : "");
-      outputs[0].as<float>()[static_cast<size_t>(2 * i)] = static_cast<float>(begin + i);
-      outputs[0].as<float>()[static_cast<size_t>(2 * i + 1)] = 0.5F;
+      outputs[0].as<float>()[2 * static_cast<size_t>(i)] = static_cast<float>(begin + i);
+      outputs[0].as<float>()[2 * static_cast<size_t>(i) + 1] = 0.5F;
       outputs[1].as<int32_t>()[static_cast<size_t>(i)] = begin + i;
     }
   }

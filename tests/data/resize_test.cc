@@ -1,9 +1,12 @@
 #include "tutti/data/resize.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 
 #include "tests/data/image_files.h"
+#include "tutti/base/error.h"
 #include "tutti/data/image_sample.h"
 
 namespace tutti {

@@ -86,7 +86,7 @@ TEST(Samples, InputsOfUnequalLengthAreRefused) {
 TEST(Samples, OneArrayIsNotEnoughForTwoInputs) {
   Scratch scratch;
   std::vector<InputSpec> two{{"a", DType::f32, {2}}, {"b", DType::f32, {2}}};
-  for (std::string file : {numpy_file("float32.npy"), scratch.write("x.csv", "1,2\n")})
+  for (const std::string& file : {numpy_file("float32.npy"), scratch.write("x.csv", "1,2\n")})
     EXPECT_PRED2(contains, refusal(file, two), "the model has 2 inputs ('a', 'b'); '" + file + "' holds one array; hint: an .npz");
 }
 

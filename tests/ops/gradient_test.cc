@@ -28,7 +28,7 @@ const std::map<std::string, std::string> without_rule = {
 std::string rule_name(const Node& node) {
   std::string out(name(node.op));
   if (node.op == Op::scatter || node.op == Op::reduce_window) {
-    const std::string full = out + " " + node.attributes.text("kind");
+    std::string full = out + " " + node.attributes.text("kind");
     if (without_rule.contains(full)) return full;
   }
   return out;
@@ -56,7 +56,7 @@ std::pair<double, double> domain(Op op) {
 }
 
 Tensor random_operand(const Type& type, Op op, size_t number, std::mt19937& random) {
-  const auto [low, high] = domain(op);
+  const auto range = domain(op);
   Tensor out(type);
   dispatch(type.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -67,7 +67,7 @@ Tensor random_operand(const Type& type, Op op, size_t number, std::mt19937& rand
     std::shuffle(order.begin(), order.end(), random);
     for (size_t i = 0; i < values.size(); ++i) {
       const double part = (order[i] + 0.37 + 0.11 * static_cast<double>(number)) / static_cast<double>(values.size());
-      values[i] = convert_element<T>(low + (high - low) * part);
+      values[i] = convert_element<T>(range.first + (range.second - range.first) * part);
     }
   });
   return out;

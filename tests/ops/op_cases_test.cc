@@ -51,7 +51,7 @@ void expect_agreement(const std::string& device_name, double sums) {
     bool adds = c == OpClass::reduction || c == OpClass::contraction;
     double rounding = sums;
     if (const Node& last = graph.nodes().back(); last.op == Op::convolution && results[0].elements() > 0)
-      rounding *= std::max(1.0, static_cast<double>(cost(graph, last).flops / (2 * results[0].elements())) / 32);
+      rounding *= std::max(1.0, static_cast<double>(cost(graph, last).flops) / static_cast<double>(64 * results[0].elements()));
     double relative = adds ? std::max(data.relative, rounding) : data.relative;
     double absolute = adds ? std::max(data.absolute, rounding) : data.absolute;
     for (size_t i = 0; i < results.size(); ++i)

@@ -28,7 +28,7 @@ TEST(scaling, every_cause_is_named_by_its_own_time) {
   const auto with = [&](auto change) {
     ScalingArm many = arm(2, 64, 4e-3);
     change(many);
-    const ScalingResult out = account(one, alone, many, false, 2, 1);
+    ScalingResult out = account(one, alone, many, false, 2, 1);
     expect_whole(out);
     return out;
   };

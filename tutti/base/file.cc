@@ -147,7 +147,7 @@ void exit_discarding_outputs(int code) {
 std::string place_of_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
+  std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
   auto status = fs::status(place, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status))
     fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(place));
@@ -218,6 +218,13 @@ void OutputFile::put(uint64_t offset, std::span<const std::byte> bytes) {
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);
   }
+}
+
+void make_durable(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::syncfs(descriptor);
+  ::close(descriptor);
 }
 
 }  // namespace tutti

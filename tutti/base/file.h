@@ -61,4 +61,7 @@ std::string place_of_output(const std::string& path);
 // none is committed or begun after.
 [[noreturn]] void exit_discarding_outputs(int code);
 
+// All that was written to the file system of a folder is on its disk afterwards, as far as the system can tell.
+void make_durable(const std::string& folder);
+
 }  // namespace tutti

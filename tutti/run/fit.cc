@@ -1,8 +1,5 @@
 #include "tutti/run/fit.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <thread>
@@ -10,9 +7,10 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/base/stopwatch.h"
-#include "tutti/data/event_file.h"
 #include "tutti/device/host.h"
 #include "tutti/run/fit_report.h"
+#include "tutti/run/fit_setup.h"
+#include "tutti/run/job_events.h"
 
 namespace tutti {
 
@@ -22,56 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr double turn = 0.01;  // seconds: enough that a team finds its weights in the cache, few enough that all jobs move on together
 
-// Devices in host memory compute on the thread that asks: a team for each. Others have threads of their own.
-size_t teams_at_once(const Device& device, const FitOptions& options, size_t jobs) {
-  if (device.is_asynchronous()) return 1;
-  const int threads = options.threads > 0 ? options.threads : thread_limit();
-  return std::max<size_t>(1, std::min(jobs, static_cast<size_t>(threads)));
-}
-
-// A device that computes by itself is told several steps at once: starting one takes as long as a small model's step.
-TrainerOptions trainer_options(const Device& device, const FitOptions& options, FitDataStore& data) {
-  const int64_t automatic = device.is_asynchronous() ? 16 : 1;
-  return {options.log_steps, options.steps_per_launch > 0 ? options.steps_per_launch : automatic, options.checkpoint_every, &data,
-          options.recompute};
-}
-
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
 constexpr size_t many_results = 32;
-
-void make_durable(const std::string& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::syncfs(descriptor);
-  ::close(descriptor);
-}
-
-int64_t memory_for_data(const FitOptions& options) { return options.data_memory > 0 ? options.data_memory : total_memory() / 4; }
-
-// What TensorBoard shows of a job while it runs.
-class JobEvents {
- public:
-  explicit JobEvents(std::string folder) : folder_(std::move(folder)), file_(folder_ + "/events.out.tfevents.tutti") {}
-
-  // Epochs that ended since the last call.
-  void update(const Trainer& trainer) {
-    if (folder_.empty()) return;
-    const auto& history = trainer.history();
-    if (shown_ == history.size()) return;
-    for (; shown_ < history.size(); ++shown_) file_.add(static_cast<int64_t>(shown_), trainer.columns(), history[shown_]);
-    if (written_ && written_->seconds() < seconds_between_events && !trainer.is_done()) return;
-    make_folder(folder_);
-    file_.flush();
-    written_.emplace();
-  }
-
- private:
-  static constexpr double seconds_between_events = 2;  // writing costs more than an epoch of a small job
-  std::string folder_;
-  EventFile file_;
-  size_t shown_ = 0;
-  std::optional<Stopwatch> written_;
-};
 
 // One run of fit().
 class Fitting {
@@ -526,52 +476,6 @@ class Fitting {
 
 }  // namespace
 
-namespace {
-
-// Each job's batch and learning rate as its plan has them.
-std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOptions& options, const RankGroup* ranks) {
-  std::vector<ParallelPlan> out;
-  if (ranks == nullptr && !options.parallel.is_asked_for()) return out;
-  const size_t devices = std::max<size_t>(1, options.parallel.devices.size());
-  if (ranks != nullptr && devices > 1)
-    fail<InvalidArgument>("fit", "--devices {} with {} ranks: each rank is one device; hint: mpirun -np N tutti fit, without --devices",
-                          devices, ranks->size());
-  ParallelOptions parallel = options.parallel;
-  parallel.threads = options.threads;
-  for (const std::string& name : parallel.devices) open_device(name);  // what is not there is said before anything begins
-  const int cores = open_device(options.device)->launches_replicas() ? 0 : thread_limit();
-  for (FitJob& job : jobs)
-    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), cores));
-  return out;
-}
-
-}  // namespace
-
-std::string ParallelTimes::warning() const {
-  if (plan.replicas < 2 || steps < enough_steps) return "";
-  const double replicas = static_cast<double>(plan.replicas), all = static_cast<double>(steps);
-  std::array<double, static_cast<size_t>(Phase::count)> mean{};
-  for (const auto& replica : seconds_by_phase)
-    for (size_t i = 0; i < mean.size(); ++i) mean[i] += replica[i] / static_cast<double>(seconds_by_phase.size()) / all;
-  const auto of = [&](Phase phase) { return mean[static_cast<size_t>(phase)]; };
-  const double computing = of(Phase::compute) + of(Phase::input), between = of(Phase::wait) + of(Phase::exchange) + of(Phase::update);
-  // One device would compute all parts, and do nothing between them but the update.
-  if (between < computing * (replicas - 1)) return "";
-  int64_t enough = plan.global_batch;
-  while (static_cast<double>(enough) * computing * (replicas - 1) < 2 * between * static_cast<double>(plan.global_batch) &&
-         enough < 1 << 29)
-    enough *= 2;
-  return fmt::format(
-      "job '{}': {} devices are not faster than one: {:.2f} ms a step computing, {:.2f} ms between; hint: --devices 1, or batches of {} "
-      "and more; tutti scale says why",
-      escape(job), plan.replicas, computing * 1e3, between * 1e3, enough);
-}
-
-std::vector<ParallelPlan> parallel_plans(const std::vector<FitJob>& jobs, const FitOptions& options) {
-  std::vector<FitJob> copies = jobs;
-  return divide_jobs(copies, options, join_ranks(options.parallel.deadline).get());
-}
-
 FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const std::function<void(const FitResult&)>& report,
               const std::atomic<bool>& stop) {
   if (!options.folder.empty()) make_folder(options.folder);  // told before hours of training, not behind them
@@ -589,62 +493,6 @@ FitReport fit(const std::vector<FitJob>& jobs, const FitOptions& options, const 
   } const heeding{*ranks};
   ranks->heed(&stop);
   return fitting.run();
-}
-
-namespace {
-
-// Of each job by itself: the step that one launch starts on all devices.
-std::vector<ExplainedFit> explain_replicated(std::vector<FitJob> jobs, const FitOptions& options, Precision precision) {
-  std::vector<std::shared_ptr<Device>> devices;
-  for (const std::string& name : options.parallel.devices) devices.push_back(open_device(name));
-  if (!devices[0]->launches_replicas())
-    fail<Unsupported>("explain", "replicas on '{}' are threads that compute a part each, not one program; hint: without --devices",
-                      devices[0]->name());
-  const std::vector<ParallelPlan> plans = divide_jobs(jobs, options, nullptr);
-  FitDataStore data(memory_for_data(options));
-  std::vector<ExplainedFit> out;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const Trainer trainer(jobs[i], {.data = &data});
-    if (plans[i].global_batch % plans[i].replicas != 0)
-      fail<InvalidArgument>("explain", "a batch of {} cannot be divided evenly by {} devices; hint: --global-batch {}",
-                            plans[i].global_batch, plans[i].replicas, plans[i].per_device_batch * plans[i].replicas);
-    const StepKind kind{true, plans[i].per_device_batch};
-    CompileSettings settings;
-    settings.precision = precision;
-    settings.replicas = devices;
-    const Graph step = std::move(trainer.replicated_graph(kind, {plans[i].replicas, false, options.parallel.synchronizes}).graph);
-    FitPlan plan;
-    plan.jobs = {jobs[i].name};
-    plan.reason = plans[i].text();
-    out.push_back({std::move(plan), explain(step, devices[0], settings, kind.batch)});
-  }
-  return out;
-}
-
-}  // namespace
-
-std::vector<ExplainedFit> explain_fit(const std::vector<FitJob>& jobs, const FitOptions& options, Precision precision) {
-  if (options.parallel.devices.size() > 1) return explain_replicated(jobs, options, precision);
-  const auto device = open_device(options.device);
-  FitDataStore data(memory_for_data(options));
-  std::vector<std::unique_ptr<Trainer>> trainers;
-  std::vector<Trainer*> all;
-  for (const FitJob& job : jobs)
-    all.push_back(trainers.emplace_back(std::make_unique<Trainer>(job, trainer_options(*device, options, data))).get());
-  const auto groups = group_jobs(all, [](size_t, const std::string& reason) { throw InvalidArgument("fit", reason); });
-  const size_t threads = teams_at_once(*device, options, jobs.size());
-  std::vector<ExplainedFit> out;
-  for (const auto& group : groups) {
-    const auto programs = std::make_shared<SharedPrograms>(*group, device, threads > 1 ? 1 : options.threads);
-    const FitPlan plan = plan_fit(programs, options.plan, threads);
-    CompileSettings settings;
-    settings.threads = programs->threads();
-    settings.precision = precision;
-    const Graph step = plan.stacked ? group->stacked_graph(group->first_kind(), static_cast<int64_t>(plan.together))
-                                    : group->graph(group->first_kind()).clone();
-    out.push_back({plan, explain(step, device, settings, group->first_kind().batch)});
-  }
-  return out;
 }
 
 }  // namespace tutti

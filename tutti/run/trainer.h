@@ -15,8 +15,8 @@ namespace tutti {
 struct StepKind {
   bool training = true;  // else it evaluates
   int64_t batch = 1;
-  int64_t steps = 1;  // one after another, in one launch
-  auto operator<=>(const StepKind& other) const = default;
+  int64_t steps = 1;                                        // one after another, in one launch
+  auto operator<=>(const StepKind& other) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14's mistake
 };
 
 // Where the states of a job's steps are while it trains, by their place among Trainer::states().
