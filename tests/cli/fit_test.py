@@ -380,7 +380,7 @@ class Fit(FitTest):
         (self.folder / "jobs.toml").write_text(good)
         self.succeed("fit", "jobs.toml", "--out", "kept", "--log-steps")
         self.succeed("fit", "jobs.toml", "--out", "again", "--log-steps", "--recompute")
-        self.assertEqual((self.folder / "kept/a/steps.csv").read_text(), (self.folder / "again/a/steps.csv").read_text())
+        self.expect_close(*(columns(self.folder / out / "a" / "steps.csv")["loss"] for out in ("kept", "again")), relative=1e-5)
 
 
 if __name__ == "__main__":
