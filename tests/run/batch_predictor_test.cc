@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/keras/fit/build.h"
 #include "tutti/keras/load.h"
 #include "tutti/run/best_batch.h"
 
@@ -91,6 +92,12 @@ TEST(best_batch, small_models_get_larger_batches_than_in_keras) {
 TEST(best_batch, models_that_mix_samples_stay_as_in_keras) {
   BatchPredictor predictor(model("batch_mean.keras"), {.batch = 1 << 20, .device = "cpu"});
   EXPECT_EQ(best_batch(predictor, rows_of(predictor.model()), 10'000'000), 32);
+}
+
+TEST(best_batch, of_images_some_megabytes_are_enough_on_the_processor) {
+  const auto net = std::make_shared<const keras::Model>(keras::build("flatten; dense 2", {224, 224, 3}, 1));
+  BatchPredictor predictor(net, {.batch = 1 << 20, .device = "cpu"});
+  EXPECT_EQ(best_batch(predictor, rows_of(*net), 1000), 16);
 }
 
 TEST(best_batch, large_samples_get_smaller_ones) {

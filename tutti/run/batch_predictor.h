@@ -56,6 +56,7 @@ class BatchPredictor {
   PreparedPrediction prepare(const std::vector<Tensor>& inputs);
   const keras::AnyModel& model() const { return *model_; }
   int64_t batch() const { return options_.batch; }
+  const std::string& device() const { return options_.device; }
   int64_t compilations() const { return compilations_; }  // so far
   // Whether each sample's results are its own, whatever else is in the batch. `rows`: one sample of each input.
   bool samples_are_independent(const std::vector<Type>& rows);
