@@ -19,27 +19,29 @@ std::vector<Tensor> made_of(const std::vector<Type>& rows, int64_t count) {
 
 namespace {
 
+constexpr int64_t as_keras = 32, fewest = 4;
+
 // On the processor, what a network makes of its samples is many times their size, and fresh pages for it cost more than a larger batch
 // gains: of images, some megabytes are enough.
 int64_t usual_batch(BatchPredictor& predictor, const std::vector<Type>& rows, int64_t sample_bytes) {
-  constexpr int64_t as_keras = 32, least = 4, enough_bytes = 10 << 20;
+  constexpr int64_t enough_bytes = 10 << 20;
   if (as_keras * sample_bytes <= enough_bytes || open_device(predictor.device())->is_asynchronous()) return as_keras;
   if (!predictor.samples_are_independent(rows)) return as_keras;  // Keras's batches are what it means
   int64_t batch = as_keras;
-  while (batch > least && batch * sample_bytes > enough_bytes) batch /= 2;
+  while (batch > fewest && batch * sample_bytes > enough_bytes) batch /= 2;
   return batch;
 }
 
 }  // namespace
 
 int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std::optional<int64_t> samples) {
-  constexpr int64_t as_keras = 32, most_bytes = 64 << 20;
+  constexpr int64_t most_bytes = 64 << 20;
   constexpr int64_t larger_bytes = 256 << 10;  // of a batch larger than Keras's: memory hardly depends on what is measured
   constexpr double long_enough = 400e-6;       // a batch of so many seconds gains nothing from being larger
   int64_t sample_bytes = 1;
   for (const Type& row : rows) sample_bytes += row.bytes();
   const int64_t most = std::clamp<int64_t>(most_bytes / sample_bytes, 1, predictor.batch());
-  if (most <= 4) return most;
+  if (most <= fewest) return most;
   if (const int64_t usual = usual_batch(predictor, rows, sample_bytes); usual < as_keras) return std::min(most, usual);
   if (most <= as_keras || samples.value_or(INT64_MAX) < 16 * as_keras) return std::min(most, as_keras);
   PreparedPrediction first = predictor.prepare(made_of(rows, as_keras));
