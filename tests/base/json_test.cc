@@ -47,12 +47,16 @@ TEST(json, doubles_come_back_bit_for_bit) {
   }
 }
 
-TEST(json, integers_stay_integers_and_beyond_int64_become_floats) {
+TEST(json, integers_stay_integers_and_beyond_uint64_become_floats) {
   EXPECT_EQ(Json::parse("9223372036854775807").as_int(), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(Json::parse("-9223372036854775808").as_int(), std::numeric_limits<int64_t>::min());
   EXPECT_FALSE(Json::parse("9223372036854775808").is_int());
   EXPECT_EQ(Json::parse("9223372036854775808").as_number(), 0x1p63);
   EXPECT_EQ(Json(~uint64_t{0}).as_number(), 0x1p64);
+  EXPECT_EQ(Json::parse("18446744073709551615").as_unsigned(), ~uint64_t{0});
+  EXPECT_EQ(Json::parse("[9223372036854775809]").dump(), "[9223372036854775809]");
+  EXPECT_FALSE(Json::parse("18446744073709551616").is_unsigned());
+  EXPECT_FALSE(Json::parse("1").is_unsigned());
   EXPECT_EQ(Json::parse("3.0").as_int(), 3);
   EXPECT_THROW(Json::parse("3.5").as_int(), InvalidArgument);
   EXPECT_THROW(Json::parse("1e300").as_int(), InvalidArgument);

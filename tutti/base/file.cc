@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "tutti/base/error.h"
 
@@ -34,6 +35,16 @@ void read_exactly(int descriptor, uint64_t offset, std::span<std::byte> out, std
     if (count < 0) fail<InvalidArgument>("file", "cannot read '{}': {}", escape(path), reason());
     if (count == 0) fail<InvalidArgument>("file", "'{}' became shorter while it was read", escape(path));
     out = out.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+void write_exactly(int descriptor, uint64_t offset, std::span<const std::byte> bytes, std::string_view path) {
+  while (!bytes.empty()) {
+    ssize_t count = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), reason());
+    bytes = bytes.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);
   }
 }
@@ -211,13 +222,30 @@ void OutputFile::flush() {
 
 void OutputFile::put(uint64_t offset, std::span<const std::byte> bytes) {
   if (descriptor_ < 0) fail<InternalError>("file", "'{}' is written after it was committed", escape(path_));
-  while (!bytes.empty()) {
-    ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset += static_cast<uint64_t>(count);
-  }
+  write_exactly(descriptor_, offset, bytes, path_);
+}
+
+ScratchFile::ScratchFile(const std::string& folder) : folder_(folder) {
+  descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor_ >= 0) return;
+  // Some file systems have none without a name: it loses its name at once.
+  std::string path = folder + "/.tutti_XXXXXX";
+  descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail<InvalidArgument>("file", "cannot make a temporary file in '{}': {}", escape(folder), reason());
+  ::unlink(path.c_str());
+}
+
+ScratchFile::~ScratchFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void ScratchFile::write(std::span<const std::byte> bytes) {
+  write_exactly(descriptor_, size_, bytes, "a temporary file in " + folder_);
+  size_ += bytes.size();
+}
+
+std::shared_ptr<const ByteSource> ScratchFile::finish() {
+  return std::make_shared<FileSource>("a temporary file in " + folder_, std::exchange(descriptor_, -1), size_);
 }
 
 void make_durable(const std::string& folder) {

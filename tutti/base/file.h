@@ -54,6 +54,22 @@ class OutputFile {
   std::vector<std::byte> buffer_;  // the last bytes of size_, not yet written
 };
 
+// What does not fit in memory, for as long as somebody reads it: a file without a name in `folder`, which no crash leaves behind.
+class ScratchFile {
+ public:
+  explicit ScratchFile(const std::string& folder);
+  ~ScratchFile();
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  void write(std::span<const std::byte> bytes);
+  std::shared_ptr<const ByteSource> finish();  // all that was written; nothing is written after
+
+ private:
+  std::string folder_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
 // Where an output of this name is written: a link stays, its target is replaced. Throws InvalidArgument for what is not a regular file.
 std::string place_of_output(const std::string& path);
 

@@ -13,13 +13,14 @@ Json::Json(JsonMembers members) : value_(std::move(members)) {}
 bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
 bool Json::is_bool() const { return std::holds_alternative<bool>(value_); }
 bool Json::is_int() const { return std::holds_alternative<int64_t>(value_); }
-bool Json::is_number() const { return is_int() || std::holds_alternative<double>(value_); }
+bool Json::is_unsigned() const { return std::holds_alternative<uint64_t>(value_); }
+bool Json::is_number() const { return is_int() || is_unsigned() || std::holds_alternative<double>(value_); }
 bool Json::is_string() const { return std::holds_alternative<std::string>(value_); }
 bool Json::is_list() const { return std::holds_alternative<JsonList>(value_); }
 bool Json::is_object() const { return std::holds_alternative<JsonMembers>(value_); }
 
 std::string_view Json::kind() const {
-  static constexpr std::string_view kinds[] = {"null", "bool", "int", "float", "string", "list", "object"};
+  static constexpr std::string_view kinds[] = {"null", "bool", "int", "int", "float", "string", "list", "object"};
   return kinds[value_.index()];
 }
 
@@ -41,12 +42,19 @@ int64_t Json::as_int() const {
     if (std::trunc(*value) == *value && *value >= -0x1p63 && *value < 0x1p63) return static_cast<int64_t>(*value);
     fail<InvalidArgument>("json", "expected an int; got {}", dump());
   }
+  if (is_unsigned()) fail<InvalidArgument>("json", "expected an int of 64 bits; got {}", dump());
   wrong_kind("an int", *this);
+}
+
+uint64_t Json::as_unsigned() const {
+  if (auto* value = std::get_if<uint64_t>(&value_)) return *value;
+  wrong_kind("an int of more than 63 bits", *this);
 }
 
 double Json::as_number() const {
   if (auto* value = std::get_if<double>(&value_)) return *value;
   if (auto* value = std::get_if<int64_t>(&value_)) return static_cast<double>(*value);
+  if (auto* value = std::get_if<uint64_t>(&value_)) return static_cast<double>(*value);
   wrong_kind("a number", *this);
 }
 

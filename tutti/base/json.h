@@ -27,7 +27,7 @@ class Json {
     if (std::in_range<int64_t>(value))
       value_ = static_cast<int64_t>(value);
     else
-      value_ = static_cast<double>(value);
+      value_ = static_cast<uint64_t>(value);
   }
   Json(double value) : value_(value) {}
   Json(const char* value) : value_(std::string(value)) {}
@@ -51,8 +51,9 @@ class Json {
 
   bool is_null() const;
   bool is_bool() const;
-  bool is_int() const;     // written without point or exponent, and fits int64 (else a float)
-  bool is_number() const;  // int or float
+  bool is_int() const;       // written without point or exponent, and fits int64
+  bool is_unsigned() const;  // likewise, of those beyond it that fit uint64; what is larger still is a float
+  bool is_number() const;    // any of them, or float
   bool is_string() const;
   bool is_list() const;
   bool is_object() const;
@@ -60,7 +61,8 @@ class Json {
 
   // Each throws InvalidArgument("json", "expected an int; got string") when the value is of another kind.
   bool as_bool() const;
-  int64_t as_int() const;  // also from a float without fraction
+  int64_t as_int() const;        // also from a float without fraction
+  uint64_t as_unsigned() const;  // of is_unsigned()
   double as_number() const;
   const std::string& as_string() const;
   const JsonList& items() const;
@@ -79,7 +81,7 @@ class Json {
   bool operator==(const Json& other) const;
 
  private:
-  std::variant<std::nullptr_t, bool, int64_t, double, std::string, JsonList, JsonMembers> value_ = nullptr;
+  std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, JsonList, JsonMembers> value_ = nullptr;
 };
 
 }  // namespace tutti

@@ -75,6 +75,8 @@ void dump_value(std::string& out, const Json& value, int indent, int depth) {
     out += value.as_bool() ? "true" : "false";
   } else if (value.is_int()) {
     out += std::to_string(value.as_int());
+  } else if (value.is_unsigned()) {
+    out += std::to_string(value.as_unsigned());
   } else if (value.is_number()) {
     dump_double(out, value.as_number());
   } else if (value.is_string()) {

@@ -162,6 +162,7 @@ class Parser {
     }
     const char *first = text_.data() + start, *last = text_.data() + at_;
     if (int64_t number; whole && std::from_chars(first, last, number).ec == std::errc()) return number;
+    if (uint64_t number; whole && std::from_chars(first, last, number).ec == std::errc()) return number;
     double real = 0;
     if (std::from_chars(first, last, real).ec == std::errc::result_out_of_range) real = out_of_range(std::string_view(first, last));
     return real;

@@ -3,9 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 
 namespace tutti {
+
+// As programs want what they compute with in place.
+inline bool is_aligned(std::span<const std::byte> bytes) { return reinterpret_cast<uintptr_t>(bytes.data()) % 64 == 0; }
 
 // Nothing when there is not so much.
 std::shared_ptr<std::byte> allocate(size_t bytes);

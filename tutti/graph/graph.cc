@@ -25,7 +25,13 @@ Graph Graph::clone() const {
   out.values_ = values_;
   out.outputs_ = outputs_;
   out.updates_ = updates_;
+  out.origins_ = origins_;
   return out;
+}
+
+void Graph::set_origin(size_t first, size_t end, int32_t origin, bool all) {
+  for (; first < end; ++first)
+    if (all || nodes_[first].origin < 0) nodes_[first].origin = origin;
 }
 
 std::vector<Value> Graph::append(Node node, const Type* declared) {

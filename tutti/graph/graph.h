@@ -38,6 +38,7 @@ struct Node {
   Attributes attributes;
   Tensor literal;                     // a constant's value; a weight's or state's initial value
   std::shared_ptr<const Graph> body;  // of scan
+  int32_t origin = -1;                // which of the graph's origins it comes from; -1: none
 };
 
 class Graph {
@@ -75,6 +76,12 @@ class Graph {
   const Type& type(ValueId id) const { return values_[at(id)].type; }
   int32_t producer(ValueId id) const { return values_[at(id)].node; }
   const Node& maker(ValueId id) const { return nodes_[static_cast<size_t>(producer(id))]; }  // the node whose result it is
+  // Where nodes come from, for people: names of layers. Passes keep them as well as they can.
+  using Origins = std::shared_ptr<const std::vector<std::string>>;
+  const Origins& origins() const { return origins_; }
+  void set_origins(Origins origins) { origins_ = std::move(origins); }
+  // The nodes [first, end) that have no origin yet, or all of them, come from there.
+  void set_origin(size_t first, size_t end, int32_t origin, bool all = false);
   // The nodes that are parameters of a role, in order of creation.
   std::vector<const Node*> parameters(Role role) const;
 
@@ -88,6 +95,7 @@ class Graph {
   std::deque<ValueInfo> values_;  // types stay where they are while the graph grows: Value::shape() is a reference
   std::vector<Output> outputs_;
   std::vector<Update> updates_;
+  Origins origins_;
 };
 
 // A leaf of `from` (parameter, constant, iota) in another graph; a parameter's name gets the prefix.

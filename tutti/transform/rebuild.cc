@@ -7,7 +7,13 @@
 
 namespace tutti {
 
-Rebuild::Rebuild(const Graph& from) : from_(from), values_(from.value_count()) {}
+Rebuild::Rebuild(const Graph& from) : from_(from), values_(from.value_count()) { to_.set_origins(from.origins()); }
+
+void Rebuild::map(ValueId old, Value value) {
+  values_[static_cast<size_t>(old)] = value;
+  to_.set_origin(mapped_, to_.nodes().size(), from_.maker(old).origin);
+  mapped_ = to_.nodes().size();
+}
 
 std::vector<Value> Rebuild::operands(const Node& node) const {
   std::vector<Value> out;

@@ -18,7 +18,8 @@ class Rebuild {
   // What stands for a value of the old graph; empty before it is mapped.
   Value operator[](ValueId old) const { return values_[static_cast<size_t>(old)]; }
   std::vector<Value> operands(const Node& node) const;
-  void map(ValueId old, Value value) { values_[static_cast<size_t>(old)] = value; }
+  // What was made since the last one comes from where the old value does.
+  void map(ValueId old, Value value);
   // The same node on the new operands, with another body if one is given.
   void copy(const Node& node, std::shared_ptr<const Graph> body = nullptr);
   // The new graph, with outputs and updates; this object is used up.
@@ -28,6 +29,7 @@ class Rebuild {
   const Graph& from_;
   Graph to_;
   std::vector<Value> values_;
+  size_t mapped_ = 0;  // nodes of the new graph
 };
 
 // The node that made a value. Adding nodes to the graph moves nodes: copy what is needed from it before.

@@ -128,6 +128,7 @@ bool regions_are_apart(const Graph& graph, const std::vector<Region>& regions) {
 class Stacker {
  public:
   Stacker(const Graph& from, std::span<const RegionGroup> groups) : from_(from), values_(from.value_count()), homes_(from.value_count()) {
+    to_.set_origins(from.origins());
     for (const RegionGroup& group : groups) groups_.push_back({group.regions, group.how, {}, {}});
     for (size_t g = 0; g < groups_.size(); ++g)
       for (size_t r = 0; r < groups_[g].regions.size(); ++r) {
@@ -188,6 +189,7 @@ class Stacker {
     for (ValueId id : node.operands) operands.push_back(value(id));
     const auto results = to_.add(node.op, operands, node.attributes, node.body);
     for (size_t i = 0; i < results.size(); ++i) values_[at(node.results[i])] = results[i];
+    to_.set_origin(to_.nodes().size() - 1, to_.nodes().size(), node.origin);
   }
 
   // A value from outside for each of the models: one for all, or theirs side by side.
@@ -239,12 +241,14 @@ class Stacker {
   void stack_group(Group& group) {
     for (size_t j = 0; j < group.nodes[0].size(); ++j) {
       const Node& node = from_.nodes()[group.nodes[0][j]];
+      const size_t made = to_.nodes().size();
       BatchedNode batched{to_, node, group.models(), {}};
       for (size_t k = 0; k < node.operands.size(); ++k) {
         const auto ids = outside(group, j, k);
         batched.operands.push_back(ids ? joined(*ids) : group.results[homes_[at(node.operands[k])].place]);
       }
       for (const Batched& result : batch(batched)) group.results.push_back(result);
+      to_.set_origin(made, to_.nodes().size(), node.origin);
     }
   }
 

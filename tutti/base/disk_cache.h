@@ -1,4 +1,4 @@
-// Compiled programs kept on disk: a program that any process has compiled before is loaded.
+// What took long to find out, kept on disk for other processes: compiled programs, how ensembles are arranged.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 #include <string>
 #include <string_view>
 
-namespace tutti::xla {
+namespace tutti {
 
-class ProgramCache {
+class DiskCache {
  public:
   static constexpr uint64_t default_limit = uint64_t{1} << 30;  // bytes
 
   // In TUTTI_CACHE, else XDG_CACHE_HOME/tutti, else HOME/.cache/tutti; TUTTI_CACHE=off: nowhere, nothing is kept.
-  ProgramCache();
-  explicit ProgramCache(std::string folder, uint64_t limit = default_limit) : folder_(std::move(folder)), limit_(limit) {}
+  DiskCache();
+  explicit DiskCache(std::string folder, uint64_t limit = default_limit) : folder_(std::move(folder)), limit_(limit) {}
 
   // The value kept for exactly this key; a damaged entry is none. Entries are whole files, renamed into place, so processes may do what
   // they like at the same time.
@@ -31,7 +31,13 @@ class ProgramCache {
   uint64_t limit_ = default_limit;
 };
 
-// What programs compiled on this processor need of it; "" for other platforms, whose devices say it by their kind.
-std::string machine_of(std::string_view platform);
+// All that this processor can do, by name: what programs compiled on it need.
+std::string processor_features();
+// What it is called, and how many of it there are.
+std::string processor_name();
+// This program, as it was built: what is measured with one build says little of the next.
+std::string build_name();
+// Two numbers in words, different for texts that are.
+std::string fingerprint(std::string_view text);
 
-}  // namespace tutti::xla
+}  // namespace tutti

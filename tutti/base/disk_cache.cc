@@ -1,4 +1,4 @@
-#include "tutti/device/xla/program_cache.h"
+#include "tutti/base/disk_cache.h"
 
 #include <zlib.h>
 
@@ -6,12 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "tutti/base/bytes.h"
 #include "tutti/base/file.h"
 
-namespace tutti::xla {
+namespace tutti {
 
 namespace {
 
@@ -29,7 +30,7 @@ std::string folder_from_environment() {
   return home.empty() ? "" : home + "/.cache/tutti";
 }
 
-// FNV-1a. Names files only: an entry holds its whole key.
+// FNV-1a.
 uint64_t hash_of(std::string_view text, uint64_t seed) {
   uint64_t hash = seed;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
@@ -54,21 +55,41 @@ std::string little_endian(uint64_t value, size_t width) {
 
 }  // namespace
 
-std::string machine_of(std::string_view platform) {
-  if (platform != "cpu") return "";
+std::string processor_features() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("flags") || line.starts_with("Features")) return line;  // all that it can do, by name
+    if (line.starts_with("flags") || line.starts_with("Features")) return line;
   return "";
 }
 
-ProgramCache::ProgramCache() : folder_(folder_from_environment()) {}
-
-std::string ProgramCache::path_of(const std::string& key) const {
-  return fmt::format("{}/{:016x}{:016x}{}", folder_, hash_of(key, 0xcbf29ce484222325), hash_of(key, 0x84222325cbf29ce4), ending);
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model") || line.starts_with("cpu family") || line.starts_with("CPU part") || line.starts_with("cache size"))
+      name += line + "\n";
+    else if (line.empty())
+      break;  // the first of them stands for all
+  return fmt::format("{}{} of them\n", name, std::thread::hardware_concurrency());
 }
 
-std::optional<std::string> ProgramCache::find(const std::string& key) const {
+std::string build_name() {
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  const auto size = fs::file_size(program, unknown);
+  const auto made = fs::last_write_time(program, unknown);
+  return unknown ? "" : fmt::format("{} bytes of {}", size, made.time_since_epoch().count());
+}
+
+std::string fingerprint(std::string_view text) {
+  return fmt::format("{:016x}{:016x}", hash_of(text, 0xcbf29ce484222325), hash_of(text, 0x84222325cbf29ce4));
+}
+
+DiskCache::DiskCache() : folder_(folder_from_environment()) {}
+
+std::string DiskCache::path_of(const std::string& key) const { return fmt::format("{}/{}{}", folder_, fingerprint(key), ending); }
+
+std::optional<std::string> DiskCache::find(const std::string& key) const {
   if (folder_.empty()) return {};
   try {
     const std::string path = path_of(key);
@@ -89,7 +110,7 @@ std::optional<std::string> ProgramCache::find(const std::string& key) const {
   }
 }
 
-void ProgramCache::store(const std::string& key, const std::string& value) const {
+void DiskCache::store(const std::string& key, const std::string& value) const {
   if (folder_.empty() || header_bytes + key.size() + value.size() > limit_) return;
   try {
     std::error_code ignored;
@@ -106,12 +127,12 @@ void ProgramCache::store(const std::string& key, const std::string& value) const
   }
 }
 
-void ProgramCache::remove(const std::string& key) const {
+void DiskCache::remove(const std::string& key) const {
   std::error_code ignored;
   if (!folder_.empty()) fs::remove(path_of(key), ignored);
 }
 
-void ProgramCache::make_room(uint64_t bytes) const {
+void DiskCache::make_room(uint64_t bytes) const {
   struct Entry {
     fs::file_time_type used;
     fs::path path;
@@ -137,4 +158,4 @@ void ProgramCache::make_room(uint64_t bytes) const {
   }
 }
 
-}  // namespace tutti::xla
+}  // namespace tutti
