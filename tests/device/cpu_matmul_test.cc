@@ -196,9 +196,34 @@ TEST(cpu_matmul, one_row_backwards_is_the_same) {
     epilogue.residual_stride = n;
     std::vector<float> forwards(static_cast<size_t>(n), 77.0f), backwards = forwards;
     matmul(1, a.data(), 33, packed.panels(), epilogue, forwards.data(), n, 1);
-    matmul(1, a.data(), 33, packed.panels(), epilogue, backwards.data(), n, 1, true);
-    EXPECT_EQ(forwards, backwards) << n;
+    for (int threads : {1, 2, 3}) {
+      std::fill(backwards.begin(), backwards.end(), 77.0f);
+      matmul(1, a.data(), 33, packed.panels(), epilogue, backwards.data(), n, threads, true);
+      EXPECT_EQ(forwards, backwards) << n << ", " << threads << " threads";
+    }
   }
+}
+
+// As the members of an ensemble are: each product with a bias of its own, packed before the run.
+TEST(cpu_matmul, products_that_are_packed_before_give_what_each_gives_alone) {
+  constexpr int64_t batch = 5, k = 21;
+  for (int64_t n : {2, 17, 40, 64, 130})
+    for (int64_t rows : {1, 2, 7}) {
+      const auto a = normal_floats(batch * rows * k, 1), b = normal_floats(batch * k * n, 2), bias = normal_floats(batch * n, 3);
+      BatchedMatmul product{batch, rows, k, n, k, rows * k, n, 1, k * n, n, rows * n};
+      product.bias_step = n;
+      const PackedMatrix packed = product.packed(b.data());
+      std::vector<float> alone(static_cast<size_t>(batch * rows * n)), together(alone.size());
+      for (int64_t i = 0; i < batch; ++i)
+        matmul(rows, a.data() + i * rows * k, k, PackedMatrix({b.data() + i * k * n, k, n, n, 1}).panels(), relu(bias.data() + i * n),
+               alone.data() + i * rows * n, n, 1);
+      for (int threads : {1, 3})
+        for (bool backwards : {false, true}) {
+          std::fill(together.begin(), together.end(), 77.0f);
+          product.run_packed(a.data(), packed, relu(bias.data()), together.data(), threads, backwards);
+          EXPECT_EQ(alone, together) << rows << "x" << k << "x" << n << ", " << threads << " threads";
+        }
+    }
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST(cpu_row_dots, agrees_with_plain_loops_at_all_edges) {
           Epilogue epilogue{.bias = &bias, .residual = residual.data(), .residual_stride = 1, .activation = activation};
           epilogue.low = -0.5f, epilogue.high = 0.5f, epilogue.alpha = 0.25f;
           std::vector<float> c(static_cast<size_t>(rows + 1), 77.0f);
-          row_dots(rows, a.data(), a_stride, PaddedColumn(b.data(), depth, b_stride), epilogue, c.data(), threads);
+          row_dots(rows, a.data(), a_stride, PaddedColumns(b.data(), depth, b_stride), epilogue, c.data(), threads);
           for (int64_t i = 0; i < rows; ++i) {
             double sum = bias + double{residual[static_cast<size_t>(i)]}, magnitude = 1;
             for (int64_t k = 0; k < depth; ++k) {
@@ -34,7 +34,7 @@ TEST(cpu_row_dots, agrees_with_plain_loops_at_all_edges) {
 TEST(cpu_row_dots, a_row_gives_the_same_alone_and_among_others) {
   const int64_t rows = 23, depth = 61;
   const auto a = normal_floats(rows * depth, 1), b = normal_floats(depth, 2);
-  const PaddedColumn column(b.data(), depth, 1);
+  const PaddedColumns column(b.data(), depth, 1);
   std::vector<float> all(rows), one(1);
   row_dots(rows, a.data(), depth, column, {}, all.data(), 2);
   for (int64_t i = 0; i < rows; ++i) {
@@ -47,7 +47,7 @@ TEST(cpu_row_dots, nan_and_infinity_stay_in_their_row) {
   std::vector<float> a(3 * 9, 1.0f), b(9, 0.0f), c(3);
   a[9] = std::numeric_limits<float>::quiet_NaN();
   a[18] = std::numeric_limits<float>::infinity();
-  row_dots(3, a.data(), 9, PaddedColumn(b.data(), 9, 1), {}, c.data(), 1);
+  row_dots(3, a.data(), 9, PaddedColumns(b.data(), 9, 1), {}, c.data(), 1);
   EXPECT_EQ(c[0], 0);
   EXPECT_TRUE(std::isnan(c[1]) && std::isnan(c[2]));
 }

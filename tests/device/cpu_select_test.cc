@@ -36,6 +36,21 @@ TEST(cpu_select, elementwise_nodes_become_one_loop_and_broadcasts_vanish) {
   expect_same_as_reference(graph);
 }
 
+// The maxima of a softmax, which an accuracy beside it asks for: as they are, repeated, or in another shape.
+TEST(cpu_select, what_others_read_of_a_softmax_is_made) {
+  using Reads = Value (*)(Value x);
+  for (const Reads reads :
+       {Reads([](Value x) { return convert(argmax(x, -1), DType::f32); }),
+        Reads([](Value x) { return convert(compare(x, reduce_max(x, {1}, true), Direction::EQ), DType::f32); }),
+        Reads([](Value x) { return reduce_max(x, {1}, true) * 2.0; }), Reads([](Value x) { return reduce_max(x, {1}); })}) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, {5, 4}});
+    graph.output("y", softmax(x, {-1}));
+    graph.output("z", reads(x));
+    expect_same_as_reference(graph);
+  }
+}
+
 // As in training, where kernels change; that of a kernel's own gradient is as large as an image.
 TEST(cpu_select, convolutions_take_kernels_that_each_run_brings) {
   struct Case {
@@ -106,6 +121,24 @@ TEST(cpu_select, a_depthwise_convolution_takes_its_neighbours_where_images_are_l
   EXPECT_EQ(step_names(inverted_residual(48)), Names{"separable convolution+residual"});
   expect_same_as_reference(inverted_residual(48));
   EXPECT_EQ(step_names(inverted_residual(12)), (Names{"convolution+relu+clip", "depthwise convolution+relu", "convolution+residual"}));
+}
+
+// [members, samples, features] as a stacked ensemble has them.
+TEST(cpu_select, products_of_known_matrices_take_a_bias_each_and_an_activation_along) {
+  for (int64_t samples : {1, 3})
+    for (int64_t columns : {1, 20}) {
+      Graph graph;
+      Value x = graph.input("x", {DType::f32, {4, samples, 6}});
+      const auto weights = [&](Shape shape) {
+        Tensor tensor(DType::f32, shape);
+        for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i * 7 % 23) / 23 - 0.4f;
+        return graph.parameter(Graph::Role::weight, "w", tensor.type(), tensor);
+      };
+      Value y = dot_general(x, weights({4, 6, columns}), {{0}, {0}, {2}, {1}});
+      graph.output("y", maximum(y + broadcast_in_dim(weights({4, columns}), y.shape(), {0, 2}), 0.0));
+      EXPECT_EQ(step_names(graph), Names{"batched matmul+bias+relu"});
+      expect_same_as_reference(graph);
+    }
 }
 
 TEST(cpu_select, copies_are_shared_between_threads) {

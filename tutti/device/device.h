@@ -60,9 +60,10 @@ class Program {
   // The program as bytes that the device's own libraries can load again; throws Unsupported where there is no such thing.
   virtual std::string executable() const;
   // The same; `ready` hears of each output as soon as its bytes are there, on the thread that runs, before the next is computed. Where a
-  // device cannot tell, after all of them.
+  // device cannot tell, after all of them. `seconds`, if given, as run_timed() has them.
   using Ready = std::function<void(size_t output)>;
-  virtual void run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready);
+  virtual void run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready,
+                           std::span<double> seconds = {});
   // One of several replicas from now on, whose all_reduce nodes meet there; nullptr: alone. Throws Unsupported where the device does not.
   virtual void join(Collective* collective);
   const std::vector<Type>& input_types() const { return input_types_; }
@@ -106,6 +107,8 @@ struct CompileSettings {
   // outputs are those of the first replica, then those of the second, ..., each in its device's memory. Empty: it runs where it is
   // compiled.
   std::vector<std::shared_ptr<Device>> replicas = {};
+  // Where devices of other hosts have replicas too (Device::spans_hosts): the number() of all of them, in order, `replicas` among them.
+  std::vector<int64_t> replica_numbers = {};
 };
 
 // For devices that compute in float32 alone, one program on one device. Throws Unsupported.
@@ -131,6 +134,12 @@ class Device {
   virtual void synchronize() = 0;  // waits for all that was begun
   virtual bool is_asynchronous() const { return false; }
   virtual bool launches_replicas() const { return false; }  // takes CompileSettings::replicas
+  // Programs of one thread each, side by side on the device's threads, `threads` at most: body(piece, slot) for each piece; no two that run
+  // at the same time have the same slot, which is below `threads`. Where a device has no such threads, one after another.
+  virtual void side_by_side(int threads, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body);
+  // Whether its programs can have replicas on devices of other processes (hosts.h), and which of all devices it is.
+  virtual bool spans_hosts() const { return false; }
+  virtual int64_t number() const { return 0; }
   // How fast it computes with so many threads, measured now, in about a tenth of a second; nothing where nothing is computed.
   virtual std::optional<Speed> measure(int threads);
 };

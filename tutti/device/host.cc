@@ -69,6 +69,8 @@ int thread_limit() {
   return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
 }
 
+int machine_cores() { return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
+
 int64_t total_memory() {
   int64_t least = read_field("/proc/meminfo", "MemTotal:", 1024);
   for (const auto& group : cgroups) least = std::min(least, read_number(group.limit));
@@ -107,7 +109,7 @@ void HostDevice::to_device(std::span<const std::byte> from, Buffer& to) {
   auto target = to.host();
   if (from.size() != target.size())
     fail<InvalidArgument>(name(), "{} bytes do not fill a buffer {} of {} bytes", from.size(), to_string(to.type()), target.size());
-  if (!from.empty()) std::memcpy(target.data(), from.data(), from.size());
+  if (!from.empty() && from.data() != target.data()) std::memcpy(target.data(), from.data(), from.size());
 }
 
 void HostDevice::to_host(Buffer& from, std::span<std::byte> to) {

@@ -41,6 +41,7 @@ class HostView : public Buffer {
 };
 
 int thread_limit();      // TUTTI_THREADS, or the cores this process may use
+int machine_cores();     // whoever may use them
 int64_t total_memory();  // of the machine, or its cgroup's limit
 // Bytes that can be had now without swapping: the least of the machine, the cgroup and the address space limit.
 int64_t available_memory();

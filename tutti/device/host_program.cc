@@ -162,25 +162,33 @@ void HostProgram::make_frame(StateBuffers* shared) {
 
 void HostProgram::run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) {
   bind_arguments(inputs, outputs);
-  code_->sequence.run_some(frame_.bytes().data(), 0, code_->sequence.steps().size(), false, collective_);
+  code_->sequence.run_some(frame_.bytes().data(), 0, code_->sequence.steps().size(), runs_++, collective_);
   finish(outputs);
 }
 
-void HostProgram::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready) {
+void HostProgram::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready,
+                              std::span<double> seconds) {
   bind_arguments(inputs, outputs);
   const Sequence& sequence = code_->sequence;
   std::byte* frame = frame_.bytes().data();
   size_t done = 0;
+  const auto run_until = [&](size_t end) {
+    if (seconds.empty())
+      sequence.run_some(frame, done, end, runs_, collective_);
+    else
+      sequence.run_some_timed(frame, done, end, seconds, runs_, collective_);
+    done = end;
+  };
   std::vector<bool> told(outputs.size());
   for (const auto& [step, output] : code_->ready) {
     const auto& [value, direct] = code_->outputs[output];
     if (sequence.value(frame, value) != outputs[output]->host().data()) continue;
-    sequence.run_some(frame, done, step + 1, false, collective_);
-    done = step + 1;
+    run_until(step + 1);
     told[output] = true;
     ready(output);
   }
-  sequence.run_some(frame, done, sequence.steps().size(), false, collective_);
+  run_until(sequence.steps().size());
+  ++runs_;
   finish(outputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!told[i]) ready(i);
@@ -188,7 +196,7 @@ void HostProgram::run_telling(std::span<Buffer* const> inputs, std::span<Buffer*
 
 void HostProgram::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds) {
   bind_arguments(inputs, outputs);
-  code_->sequence.run_timed(frame_.bytes().data(), seconds, false, collective_);
+  code_->sequence.run_timed(frame_.bytes().data(), seconds, runs_++, collective_);
   finish(outputs);
 }
 

@@ -15,7 +15,8 @@ class HostProgram : public Program {
   void run(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) override;
   void run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double> seconds) override;
   bool tells_times() const override { return true; }
-  void run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready) override;
+  void run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready,
+                   std::span<double> seconds) override;
   void join(Collective* collective) override { collective_ = collective; }
   std::unique_ptr<Program> context(StateBuffers* states) const override;
 
@@ -48,6 +49,7 @@ class HostProgram : public Program {
   Tensor frame_, staging_;
   std::vector<bool> traded_;  // by update: whether its state lies in a buffer that can trade places
   Collective* collective_ = nullptr;
+  int64_t runs_ = 0;
 };
 
 }  // namespace tutti

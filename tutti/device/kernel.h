@@ -19,8 +19,9 @@ struct Pointers {
   const std::byte* const* operands;
   std::byte* const* results;
   std::byte* workspace;
-  // Of a loop: how many runs came before this one. Who reads the same bytes each time may begin at their end every second time: it is still
-  // in the cache. A kernel that keeps its workspace finds there, from the second run on, what it left.
+  // How many runs of the program, or turns of the loop, came before this one. Who reads the same bytes each time may begin at their end
+  // every second time: it is still in the cache. In a loop, a kernel that keeps its workspace finds there, from the second turn on, what it
+  // left.
   int64_t turn = 0;
   Collective* collective = nullptr;  // what the program has joined, where it is one of several replicas
 };

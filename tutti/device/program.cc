@@ -17,8 +17,9 @@ Program::Program(const Graph& graph, size_t replicas) {
 
 void Program::run_timed(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, std::span<double>) { run(inputs, outputs); }
 
-void Program::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready) {
-  run(inputs, outputs);
+void Program::run_telling(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs, const Ready& ready,
+                          std::span<double> seconds) {
+  run_timed(inputs, outputs, seconds);
   for (size_t i = 0; i < outputs.size(); ++i) ready(i);
 }
 
@@ -32,6 +33,10 @@ std::string Program::executable() const {
 }
 
 std::optional<Speed> Device::measure(int) { return {}; }
+
+void Device::side_by_side(int, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body) {
+  for (int64_t piece = 0; piece < pieces; ++piece) body(piece, 0);
+}
 
 std::string_view name(Precision precision) { return precision_names()[static_cast<size_t>(precision)]; }
 

@@ -5,6 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/cpu.h"
 #include "tutti/device/device.h"
+#include "tutti/device/hosts.h"
 #include "tutti/device/null/null.h"
 #include "tutti/device/reference/reference.h"
 #include "tutti/device/xla/plugins.h"
@@ -66,6 +67,18 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   for (const auto& n : known) list += (list.empty() ? "" : ", ") + n;
   fail<InvalidArgument>("device", "unknown device '{}'{}; known: {}, and paths of PJRT plugins", name, did_you_mean(name, known), list);
 }
+
+namespace {
+
+Hosts& known_hosts() {
+  static Hosts known;
+  return known;
+}
+
+}  // namespace
+
+void set_hosts(Hosts hosts) { known_hosts() = std::move(hosts); }
+const Hosts& hosts() { return known_hosts(); }
 
 std::string kind_of_device(const std::string& name) {
   const auto asked = xla::device_name(name);

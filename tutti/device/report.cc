@@ -27,10 +27,12 @@ class Describer {
       report_.steps[place].weight_bytes = report_.steps[place].value_bytes = 0;
       for (const KernelBody& body : step.kernel.bodies) {
         const size_t first = report_.steps.size();
+        const std::vector<std::string> layers = report_.steps[place].layers;
         describe(*body.graph, body.steps->steps(), depth + 1, saturating_multiply(runs, body.runs));
         StepReport& whole = report_.steps[place];
         for (size_t i = first; i < report_.steps.size(); ++i) {
           const StepReport& inner = report_.steps[i];
+          if (report_.steps[i].layers.empty()) report_.steps[i].layers = layers;
           if (inner.depth != depth + 1) continue;
           whole.weight_bytes = saturating_add(whole.weight_bytes, saturating_multiply(body.runs, inner.weight_bytes));
           whole.value_bytes = saturating_add(whole.value_bytes, saturating_multiply(body.runs, inner.value_bytes));
@@ -48,6 +50,10 @@ class Describer {
     for (int32_t index : step.nodes) {
       const Node& part = node(graph, index);
       out.ops.emplace_back(name(part.op));
+      if (part.origin >= 0 && graph.origins()) {
+        const std::string& layer = (*graph.origins())[static_cast<size_t>(part.origin)];
+        if (std::find(out.layers.begin(), out.layers.end(), layer) == out.layers.end()) out.layers.push_back(layer);
+      }
       out.flops = saturating_add(out.flops, cost(graph, part).flops);
       for (const Refusal& refusal : refusals_)
         if (refusal.graph == &graph && refusal.node == index)

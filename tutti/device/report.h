@@ -22,10 +22,11 @@ struct StepReport {
     std::string kernel, op, reason;
   };
   std::string kernel;
-  std::vector<std::string> ops;  // of the nodes it covers
-  Type result;                   // the first one
-  int depth = 0;                 // in how many loops it is; a loop's step comes before those of its body
-  int64_t runs = 1;              // in a run of the program
+  std::vector<std::string> ops;          // of the nodes it covers
+  std::vector<std::string> layers = {};  // that they come from, as far as that is known
+  Type result;                           // the first one
+  int depth = 0;                         // in how many loops it is; a loop's step comes before those of its body
+  int64_t runs = 1;                      // in a run of the program
   int threads = 1;
   // Of one of its runs.
   int64_t flops = 0;
@@ -41,6 +42,7 @@ struct StepReport {
 
 struct MemoryReport {
   int64_t weights = 0, constants = 0;  // bytes; constants include folded weights
+  int64_t packed = 0;                  // copies of them as kernels read them; those of the model's other programs are the same
   int64_t arena = 0;                   // intermediate values and scratch memory, as planned
   int64_t without_reuse = 0;           // the same, had each its own place; 0 where that is not known
   int64_t device = 0;  // of a device with memory of its own: all of it that a run takes, weights, inputs and outputs included

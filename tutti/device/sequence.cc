@@ -42,11 +42,12 @@ void Sequence::run_some(std::byte* frame, size_t first, size_t end, int64_t turn
   for (size_t step = first; step < end; ++step) steps_[step].kernel.run(pointers(frame, step, turn, collective));
 }
 
-void Sequence::run_timed(std::byte* frame, std::span<double> seconds, int64_t turn, Collective* collective) const {
+void Sequence::run_some_timed(std::byte* frame, size_t first, size_t end, std::span<double> seconds, int64_t turn,
+                              Collective* collective) const {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
-  size_t place = 0;
-  for (size_t step = 0; step < steps_.size(); ++step) {
+  size_t place = timed_steps(first);
+  for (size_t step = first; step < end; ++step) {
     const Kernel& kernel = steps_[step].kernel;
     const size_t own = place++;
     if (!kernel.bodies.empty()) {
@@ -55,16 +56,16 @@ void Sequence::run_timed(std::byte* frame, std::span<double> seconds, int64_t tu
     } else {
       kernel.run(pointers(frame, step, turn, collective));
     }
-    auto end = Clock::now();
-    seconds[own] += std::chrono::duration<double>(end - begin).count();
-    begin = end;
+    const auto now = Clock::now();
+    seconds[own] += std::chrono::duration<double>(now - begin).count();
+    begin = now;
   }
 }
 
-size_t Sequence::timed_steps() const {
-  size_t count = steps_.size();
-  for (const Step& step : steps_)
-    for (const KernelBody& body : step.kernel.bodies) count += body.steps->timed_steps();
+size_t Sequence::timed_steps(size_t end) const {
+  size_t count = end;
+  for (size_t step = 0; step < end; ++step)
+    for (const KernelBody& body : steps_[step].kernel.bodies) count += body.steps->timed_steps();
   return count;
 }
 

@@ -28,8 +28,11 @@ class Sequence {
   // The steps [first, end), of a program that has joined a collective.
   void run_some(std::byte* frame, size_t first, size_t end, int64_t turn, Collective* collective) const;
   // The same, adding each step's seconds; a loop's step is followed by those of its body. One clock reading a step, so a little slower.
-  void run_timed(std::byte* frame, std::span<double> seconds, int64_t turn = 0, Collective* collective = nullptr) const;
-  size_t timed_steps() const;
+  void run_timed(std::byte* frame, std::span<double> seconds, int64_t turn = 0, Collective* collective = nullptr) const {
+    run_some_timed(frame, 0, steps_.size(), seconds, turn, collective);
+  }
+  void run_some_timed(std::byte* frame, size_t first, size_t end, std::span<double> seconds, int64_t turn, Collective* collective) const;
+  size_t timed_steps() const { return timed_steps(steps_.size()); }
 
   // An output: a step computes it, and bind() can move it to where it is wanted; or its bytes are someone else's too and have to be copied.
   struct Port {
@@ -39,6 +42,7 @@ class Sequence {
   std::vector<Port> output_ports(const Graph& graph) const;
 
  private:
+  size_t timed_steps(size_t end) const;  // of the steps before that
   Pointers pointers(std::byte* frame, size_t step, int64_t turn, Collective* collective = nullptr) const {
     std::byte** operands = slots(frame) + step_slots_[step];
     return {operands, operands + steps_[step].operands.size(), frame + plan_.workspace[step], turn, collective};

@@ -120,11 +120,11 @@ class BranchesKernel {
   int64_t workspace() const { return frame_bytes_ * threads_; }
 
   void run(const Pointers& p) const {
-    each(p, [](const Branch& branch, size_t, std::byte* frame) { branch.steps->run(frame); });
+    each(p, [&](const Branch& branch, size_t, std::byte* frame) { branch.steps->run(frame, p.turn); });
   }
   void run_timed(const Pointers& p, std::span<double> seconds) const {
     each(p, [&](const Branch& branch, size_t i, std::byte* frame) {
-      branch.steps->run_timed(frame, seconds.subspan(first_times_[i], branch.steps->timed_steps()));
+      branch.steps->run_timed(frame, seconds.subspan(first_times_[i], branch.steps->timed_steps()), p.turn);
     });
   }
 
@@ -160,6 +160,7 @@ class BranchBuilder {
   void add(const std::vector<size_t>& nodes) {
     const Graph& from = selection_.graph();
     Graph graph;
+    graph.set_origins(from.origins());
     std::map<ValueId, Value> values;
     Branch branch;
     for (size_t n : nodes)
@@ -178,6 +179,7 @@ class BranchBuilder {
       std::vector<Value> operands;
       for (ValueId id : node.operands) operands.push_back(values[id]);
       const auto results = graph.add(node.op, operands, node.attributes, node.body);
+      graph.set_origin(graph.nodes().size() - 1, graph.nodes().size(), node.origin);
       for (size_t i = 0; i < results.size(); ++i) {
         values[node.results[i]] = results[i];
         if (finder_.is_read_outside(node.results[i], finder_.branch(n))) wanted.push_back(node.results[i]);

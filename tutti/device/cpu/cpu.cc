@@ -4,6 +4,7 @@
 
 #include "tutti/device/cpu/candidate.h"
 #include "tutti/device/cpu/measure.h"
+#include "tutti/device/cpu/team.h"
 #include "tutti/device/host.h"
 #include "tutti/device/host_program.h"
 #include "tutti/transform/passes.h"
@@ -37,10 +38,16 @@ class CpuDevice : public HostDevice {
     const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
     std::vector<Refusal> refusals;
     std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
-    if (report != nullptr) describe_steps(simple, steps, *report, refusals);
+    if (report != nullptr) {
+      describe_steps(simple, steps, *report, refusals);
+      report->memory.packed = cache.packs.bytes();
+    }
     return std::make_unique<HostProgram>(simple, std::move(steps), "cpu", settings.states);
   }
   std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
+  void side_by_side(int threads, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body) override {
+    cpu::team(threads, pieces, body, false);
+  }
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
 
 // Of a program, to wake a second thread; then of a kernel, to use it, which takes less than a microsecond once it is awake, and keeps what
 // each thread has made in its own cache; and for each further one.
-constexpr double worth_a_team = 20'000, worth_a_second = 2'500, worth_a_thread = 5'000;
+constexpr double worth_a_team = 12'000, worth_a_second = 2'500, worth_a_thread = 5'000;
 
 }  // namespace
 

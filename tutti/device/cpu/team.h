@@ -9,18 +9,21 @@
 namespace tutti::cpu {
 
 // call(context, piece, slot) for each piece, on this thread and others. slot: below `threads`, no two pieces that run at the same time have
-// the same. Allocates and starts threads when it is first asked for so many.
-void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context);
+// the same. Allocates and starts threads when it is first asked for so many. Those look for more work before they sleep where it comes
+// soon: the next kernel of a run.
+void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context,
+              bool more_comes_soon = true);
 
 // body(piece, slot) for each piece; with one thread it is an ordinary loop.
 template <class Body>
-void team(int threads, int64_t pieces, const Body& body) {
+void team(int threads, int64_t pieces, const Body& body, bool more_comes_soon = true) {
   if (threads <= 1 || pieces <= 1) {
     for (int64_t piece = 0; piece < pieces; ++piece) body(piece, 0);
     return;
   }
   run_team(
-      threads, pieces, [](const void* context, int64_t piece, int slot) { (*static_cast<const Body*>(context))(piece, slot); }, &body);
+      threads, pieces, [](const void* context, int64_t piece, int slot) { (*static_cast<const Body*>(context))(piece, slot); }, &body,
+      more_comes_soon);
 }
 
 // Into how many pieces to cut so many things: as many for each thread, some of them if each still has `least` things.
@@ -32,22 +35,23 @@ inline int64_t pieces_of(int64_t count, int threads, int64_t least = 1) {
 }
 
 // body(begin, end, slot) for pieces of [0, count). A thread's own pieces get smaller and smaller: others take the last ones, and when a
-// thread is slower than the others, they wait for a small piece of it.
+// thread is slower than the others, they wait for a small piece of it. backwards: each begins at the end of its own.
 template <class Body>
-void share(int64_t count, int threads, int64_t pieces, const Body& body) {
+void share(int64_t count, int threads, int64_t pieces, const Body& body, bool backwards = false) {
   const int64_t each = threads > 1 && pieces > 0 && pieces % threads == 0 ? pieces / threads : 1, owners = pieces / each;
-  auto place = [&](int64_t piece) {  // where it begins; the i-th of `each` own ones has each - i parts
-    const int64_t own = count * (piece / each) / owners, next = count * (piece / each + 1) / owners, i = piece % each;
-    return own + (next - own) * (i * (2 * each + 1 - i)) / (each * (each + 1));
-  };
   team(threads, pieces, [&](int64_t piece, int slot) {
-    const int64_t begin = place(piece), end = place(piece + 1);
-    if (begin < end) body(begin, end, slot);
+    const int64_t own = count * (piece / each) / owners, next = count * (piece / each + 1) / owners;
+    const auto place = [&](int64_t i) {
+      return (next - own) * (i * (2 * each + 1 - i)) / (each * (each + 1));
+    };  // own one i has each - i parts
+    const int64_t begin = place(piece % each), end = place(piece % each + 1);
+    if (begin < end) backwards ? body(next - end, next - begin, slot) : body(own + begin, own + end, slot);
   });
 }
 template <class Body>
-void share(int64_t count, int threads, const Body& body) {
-  share(count, threads, pieces_of(count, threads), [&](int64_t begin, int64_t end, int) { body(begin, end); });
+void share(int64_t count, int threads, const Body& body, bool backwards = false) {
+  share(
+      count, threads, pieces_of(count, threads), [&](int64_t begin, int64_t end, int) { body(begin, end); }, backwards);
 }
 
 }  // namespace tutti::cpu

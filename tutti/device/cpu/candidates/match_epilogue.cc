@@ -14,26 +14,30 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// A known value of one element a column, repeated along the other axes.
-std::optional<Tensor> vector_of_columns(const Selection& selection, ValueId id, int64_t columns) {
+// A known value of one element a column of each product, repeated along the axes between them.
+std::optional<Tensor> vector_of_columns(const Selection& selection, ValueId id, int64_t columns, int64_t products) {
   const Shape& shape = selection.type(id).shape;
-  int64_t first = shape.rank();  // axis of the columns
+  int64_t first = shape.rank(), rows = 0;  // axis of the columns, of the rows
   for (int64_t product = 1; first > 0 && product < columns;) product *= shape[--first];
-  if (auto whole = selection.known(id); whole && shape.elements() == columns) return whole;
+  for (int64_t product = 1; rows < first && product < products;) product *= shape[rows++];
+  if (auto whole = selection.known(id); whole && shape.elements() == columns * products) return whole;
   const Node& node = selection.node(selection.graph().producer(id));
   if (node.op != Op::broadcast_in_dim) return {};
   auto known = selection.known(node.operands[0]);
-  if (!known || known->shape().elements() != columns) return {};
+  if (!known || known->shape().elements() != columns * products) return {};
   const Ints& dimensions = node.attributes.ints("dimensions");
   if (!std::is_sorted(dimensions.begin(), dimensions.end())) return {};
   for (size_t i = 0; i < dimensions.size(); ++i)
-    if (known->shape()[static_cast<int64_t>(i)] != 1 && dimensions[i] < first) return {};
+    if (known->shape()[static_cast<int64_t>(i)] != 1 && dimensions[i] >= rows && dimensions[i] < first) return {};
   return known;
 }
 
 class Matcher {
  public:
-  Matcher(const Selection& selection, ValueId value, int64_t columns) : selection_(selection), columns_(columns) { match_.result = value; }
+  Matcher(const Selection& selection, ValueId value, int64_t columns, int64_t products)
+      : selection_(selection), columns_(columns), products_(products) {
+    match_.result = value;
+  }
 
   EpilogueMatch match() {
     while (step()) {
@@ -79,7 +83,7 @@ class Matcher {
   bool add(int32_t node, ValueId term) {
     if (match_.epilogue.activation != Activation::none || term == match_.result) return false;
     if (!match_.bias && !match_.residual)
-      if (auto bias = vector_of_columns(selection_, term, columns_)) {
+      if (auto bias = vector_of_columns(selection_, term, columns_, products_)) {
         match_.bias = std::move(bias);
         take(node, "+bias");
         return true;
@@ -154,7 +158,7 @@ class Matcher {
   }
 
   const Selection& selection_;
-  int64_t columns_;
+  int64_t columns_, products_;
   EpilogueMatch match_{};
   bool closed_ = false;
 };
@@ -168,8 +172,8 @@ Step step_with_epilogue(std::string_view kernel, int32_t node, ValueId operand, 
   return step;
 }
 
-EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns) {
-  return Matcher(selection, value, columns).match();
+EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns, int64_t products) {
+  return Matcher(selection, value, columns, products).match();
 }
 
 }  // namespace tutti::cpu

@@ -13,14 +13,14 @@ struct EpilogueMatch {
   std::vector<int32_t> nodes;       // in order
   ValueId result;                   // the last one's, or the given value
   std::optional<ValueId> residual;  // of the result's type
-  std::optional<Tensor> bias;       // [columns]
+  std::optional<Tensor> bias;       // [columns], or [products, columns]
   Epilogue epilogue;                // without its pointers
   std::string name;                 // "+bias+relu"
 };
 
-// What follows `value`, whose last axes are the columns. The nodes that make the bias and numbers are not part of it: what they make is
-// known at compile time.
-EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns);
+// What follows `value`, whose last axes are the columns, and whose first ones are products of which each has a bias of its own. The nodes
+// that make the bias and numbers are not part of it: what they make is known at compile time.
+EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns, int64_t products = 1);
 
 // The step of a node and its epilogue: it reads `operand`, then the residual if there is one.
 Step step_with_epilogue(std::string_view kernel, int32_t node, ValueId operand, const EpilogueMatch& match);

@@ -55,7 +55,7 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
                                     .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
   if (columns == 1) {
-    const PaddedColumn column(weights->as<float>().data(), sides->b_depth.count, sides->b_depth.stride);
+    const PaddedColumns column(weights->as<float>().data(), sides->b_depth.count, sides->b_depth.stride);
     step.kernel.run = [column, rows, epilogue = BoundEpilogue(match, 1), threads = step.threads](const Pointers& p) {
       row_dots(rows.count, floats(p.operands[0]), rows.stride, column, epilogue(p), floats(p.results[0]), threads);
     };
@@ -105,8 +105,29 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
     offsets = std::move(more);
   }
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
+  const Work work{.flops = 2 * product.batch * size * product.depth, .bytes = 4 * product.batch * product.depth * (rows + columns)};
+  if (auto weights = selection.known(node.operands[1]); weights && offsets.size() == 1) {
+    EpilogueMatch match = match_epilogue(selection, node.results[0], columns, product.batch);
+    Step step = step_with_epilogue("batched matmul", index, node.operands[0], match);
+    step.threads = selection.threads(work);
+    product.bias_step = columns;
+    if (columns == 1) {
+      const PaddedColumns all(weights->as<float>().data(), product.depth, product.b_row_stride, product.batch, product.b_step);
+      step.kernel.run = [product, all, epilogue = BoundEpilogue(match, 1), threads = step.threads](const Pointers& p) {
+        row_dots(product.rows, floats(p.operands[0]), product.a_stride, product.a_step, all, epilogue(p), floats(p.results[0]), threads);
+      };
+      return step;
+    }
+    const std::string form = fmt::format("{} matrices {}x{} by {}, {} and {}", product.batch, product.depth, columns, product.b_step,
+                                         product.b_row_stride, product.b_column_stride);
+    const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{product.packed(weights->as<float>().data())}; })[0];
+    step.kernel.run = [product, packed, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
+      product.run_packed(floats(p.operands[0]), packed, epilogue(p), floats(p.results[0]), threads, p.turn % 2 != 0);
+    };
+    return step;
+  }
   Step step = step_of(selection.graph(), index, "batched matmul");
-  const int threads = step.threads = selection.threads({.flops = 2 * product.batch * size * product.depth});
+  const int threads = step.threads = selection.threads(work);
   if (selection.stays(node.operands[1]) && offsets.size() == 1) {
     step.kernel.keeps_workspace = true;
     step.kernel.workspace = product.packed_size() * static_cast<int64_t>(sizeof(float));

@@ -71,15 +71,36 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape) : shap
 void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed) const {
   const int64_t rows = shape_.batch * output_[1];
   epilogue.residual_stride = shape_.channels;
-  share(rows, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) run_row(x, epilogue, y + row * output_[2] * shape_.channels, row, packed);
-  });
+  share(rows, threads,
+        [&](int64_t begin, int64_t end) { run_rows(x, epilogue, y + begin * output_[2] * shape_.channels, begin, end, packed); });
 }
 
-void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, const float* packed) const {
-  const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
+const DepthwiseConvolution::Band& DepthwiseConvolution::band_of(int64_t row) const {
   size_t band = 0;
-  while (rows_[band].end <= place) ++band;
+  while (rows_[band].end <= row % output_[1]) ++band;
+  return rows_[band];
+}
+
+bool DepthwiseConvolution::is_pair(int64_t row) const {
+  if (!columns_.empty() || !kernel_->has_two_rows(shape_.kernel[2]) || shape_.dilation[1] != 1) return false;
+  const Band& band = band_of(row);
+  return shape_.strides[1] < shape_.kernel[1] && row % output_[1] + 1 < band.end && band.last_tap - band.first_tap == shape_.kernel[1];
+}
+
+void DepthwiseConvolution::run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last,
+                                    const float* packed) const {
+  for (int64_t row = first; row < last;) {
+    const bool two = row + 1 < last && is_pair(row);
+    run_row(x, epilogue, y, row, two, packed);
+    const int64_t count = two ? 2 : 1;
+    row += count;
+    y += count * output_[2] * shape_.channels;
+  }
+}
+
+void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, bool two, const float* packed) const {
+  const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
+  const Band& band = band_of(row);
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
   DepthwiseCall call;
   call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels;
@@ -90,16 +111,17 @@ void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, flo
   call.residual = epilogue.residual ? epilogue.residual + row * output_[2] * channels : nullptr;
   call.y = y;
   if (columns_.empty()) {
-    const int64_t first = rows_[band].first_tap, x_row = shape_.dilation[1] * shape_.input[2] * channels;
+    const int64_t first = band.first_tap, x_row = shape_.dilation[1] * shape_.input[2] * channels;
     const int64_t weights_row = shape_.kernel[2] * padded_channels_;
     call.x += first * x_row;
     call.weights += first * weights_row;
-    kernel_->rows(call, {shape_.kernel[2], shape_.strides[2], rows_[band].last_tap - first, x_row, weights_row, padded_channels_,
-                         -shape_.low[2], shape_.input[2]});
+    (two ? kernel_->two_rows : kernel_->rows)(
+        call, {shape_.kernel[2], shape_.strides[2], band.last_tap - first, x_row, weights_row, padded_channels_, -shape_.low[2],
+               shape_.input[2], shape_.strides[1], output_[2] * channels});
   } else {
-    run_taps(call, &taps_[band * columns_.size()]);
+    run_taps(call, &taps_[static_cast<size_t>(&band - rows_.data()) * columns_.size()]);
   }
-  if (!epilogue.in_registers()) activate(epilogue, y, 1, output_[2] * channels, 0);
+  if (!epilogue.in_registers()) activate(epilogue, y, 1, (two ? 2 : 1) * output_[2] * channels, 0);
 }
 
 // The same, band by band of columns. taps: one list a band.

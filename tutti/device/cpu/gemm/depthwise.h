@@ -25,8 +25,8 @@ class DepthwiseConvolution {
 
   // The epilogue's residual is [output pixels, channels], contiguous. packed: the weights, if there are none from the beginning.
   void run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed = nullptr) const;
-  // One row of the output, counted through the batch, into y.
-  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, const float* packed = nullptr) const;
+  // Some rows of the output, counted through the batch, into y.
+  void run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, const float* packed = nullptr) const;
 
  private:
   // Output rows or columns whose windows have the same taps inside the image.
@@ -34,6 +34,10 @@ class DepthwiseConvolution {
     int64_t begin, end, first_tap, last_tap;
   };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
+  const Band& band_of(int64_t row) const;
+  // Whether this row and the next one, both counted through the batch, can be made at once.
+  bool is_pair(int64_t row) const;
+  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, bool two, const float* packed) const;
   void run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const;
 
   ConvolutionShape shape_;

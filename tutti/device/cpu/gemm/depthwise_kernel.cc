@@ -86,6 +86,52 @@ HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows
   finish<Pixels, true>(call, sum, y, residual, channel);
 }
 
+// A row of the image that lies under windows of the first row of the output, the second, or both.
+template <int Pixels, int Columns, int Stride, bool Inside, bool First, bool Second>
+HWY_INLINE void sum_under_two(const float* window, int64_t channels, const float* first_weights, const float* second_weights,
+                              int64_t column, uint32_t inside, Vector (&first)[Pixels], Vector (&second)[Pixels]) {
+  const Tag d;
+  Vector a[Columns], b[Columns];
+#pragma GCC unroll 8
+  for (int c = 0; c < Columns; ++c) {
+    if constexpr (First) a[c] = hn::LoadU(d, first_weights + c * column);
+    if constexpr (Second) b[c] = hn::LoadU(d, second_weights + c * column);
+  }
+#pragma GCC unroll 32
+  for (int place = 0; place < (Pixels - 1) * Stride + Columns; ++place, window += channels) {
+    if (!Inside && (inside >> place & 1) == 0) continue;
+    const Vector value = hn::LoadU(d, window);
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; ++c) {
+      const int p = (place - c) / Stride;
+      if (place < c || (place - c) % Stride != 0 || p >= Pixels) continue;
+      if constexpr (First) first[p] = hn::MulAdd(value, a[c], first[p]);
+      if constexpr (Second) second[p] = hn::MulAdd(value, b[c], second[p]);
+    }
+  }
+}
+
+// The same for two rows of the output, each summed in the same order.
+template <int Pixels, int Columns, int Stride, bool Inside>
+HWY_INLINE void sum_two_rows(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y,
+                             const float* residual, int64_t channel) {
+  Vector first[Pixels], second[Pixels];
+  begin<Pixels, true>(call, channel, first);
+  begin<Pixels, true>(call, channel, second);
+  const float *from = x + channel, *weights = call.weights + channel;
+  const int64_t back = windows.down * windows.weights_row, column = windows.weights_column;
+  int64_t row = 0;
+  for (; row < windows.down; ++row, from += windows.x_row, weights += windows.weights_row)
+    sum_under_two<Pixels, Columns, Stride, Inside, true, false>(from, call.channels, weights, nullptr, column, inside, first, second);
+  for (; row < windows.rows; ++row, from += windows.x_row, weights += windows.weights_row)
+    sum_under_two<Pixels, Columns, Stride, Inside, true, true>(from, call.channels, weights, weights - back, column, inside, first, second);
+  for (; row < windows.rows + windows.down; ++row, from += windows.x_row, weights += windows.weights_row)
+    sum_under_two<Pixels, Columns, Stride, Inside, false, true>(from, call.channels, nullptr, weights - back, column, inside, first,
+                                                                second);
+  finish<Pixels, true>(call, first, y, residual, channel);
+  finish<Pixels, true>(call, second, y + windows.y_row, residual ? residual + windows.y_row : nullptr, channel);
+}
+
 // sum(channel) for vectors of channels; the last one reaches back over the one before it.
 template <class Sum>
 HWY_INLINE void each_vector(int64_t channels, const Sum& sum) {
@@ -98,15 +144,20 @@ void taps_tile(const DepthwiseCall& call, const DepthwiseTaps& windows, const fl
   each_vector(call.channels, [&](int64_t channel) HWY_ATTR { sum_taps<Pixels, true>(call, windows, x, y, residual, channel); });
 }
 
-template <int Pixels, int Columns, int Stride, bool Inside>
+template <int Pixels, int Columns, int Stride, bool Inside, bool Two>
 void rows_tile(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y, const float* residual) {
-  each_vector(call.channels,
-              [&](int64_t channel) HWY_ATTR { sum_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel); });
+  each_vector(call.channels, [&](int64_t channel) HWY_ATTR {
+    if constexpr (Two) {
+      sum_two_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel);
+    } else {
+      sum_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel);
+    }
+  });
 }
 
 // Pixels of a tile: as many sums as registers hold; fewer of small kernels, which wait for memory and not for sums.
 constexpr int kMostPixels = 8;
-constexpr int tile_pixels(int columns) { return columns == 3 ? 6 : kMostPixels; }
+constexpr int tile_pixels(int columns, bool two) { return columns == 3 || two ? 6 : kMostPixels; }
 
 // tile(pixel, how many) for all pixels, at most `most` of them; the last two share what is left.
 template <class Tile>
@@ -129,25 +180,25 @@ void all_taps(const DepthwiseCall& call, const DepthwiseTaps& windows) {
 
 using RowsTile = void (*)(const DepthwiseCall&, const DepthwiseRows&, const float*, uint32_t, float*, const float*);
 
-template <int Columns, int Stride>
+template <int Columns, int Stride, bool Two>
 struct RowsTable {
-  static constexpr int kPixels = tile_pixels(Columns);
+  static constexpr int kPixels = tile_pixels(Columns, Two);
   RowsTile inside[kPixels + 1] = {}, edge[kPixels + 1] = {};  // [pixels]
   template <int Pixels = 1>
   constexpr RowsTable& fill() {
-    inside[Pixels] = &rows_tile<Pixels, Columns, Stride, true>;
-    edge[Pixels] = &rows_tile<Pixels, Columns, Stride, false>;
+    inside[Pixels] = &rows_tile<Pixels, Columns, Stride, true, Two>;
+    edge[Pixels] = &rows_tile<Pixels, Columns, Stride, false, Two>;
     if constexpr (Pixels < kPixels) fill<Pixels + 1>();
     return *this;
   }
 };
 
-template <int Columns, int Stride>
+template <int Columns, int Stride, bool Two = false>
 void rows_of(const DepthwiseCall& call, const DepthwiseRows& windows) {
-  static constexpr RowsTable<Columns, Stride> table = RowsTable<Columns, Stride>().fill();
-  constexpr int64_t kPlaces = (tile_pixels(Columns) - 1) * Stride + Columns;
+  static constexpr RowsTable<Columns, Stride, Two> table = RowsTable<Columns, Stride, Two>().fill();
+  constexpr int64_t kPlaces = (tile_pixels(Columns, Two) - 1) * Stride + Columns;
   static_assert(kPlaces < 32);
-  each_tile(call.pixels, tile_pixels(Columns), [&](int64_t pixel, int64_t now) {
+  each_tile(call.pixels, tile_pixels(Columns, Two), [&](int64_t pixel, int64_t now) {
     const int64_t place = pixel * call.channels, first = windows.first_column + pixel * Stride;
     const int64_t begin = std::clamp<int64_t>(-first, 0, kPlaces), end = std::clamp<int64_t>(windows.image_columns - first, begin, kPlaces);
     const uint32_t inside = (uint32_t{1} << end) - (uint32_t{1} << begin);
@@ -166,8 +217,19 @@ void all_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
   }
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 registers
+void two_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
+  const bool one = windows.stride == 1;
+  if (windows.columns == 3) return one ? rows_of<3, 1, true>(call, windows) : rows_of<3, 2, true>(call, windows);
+  return one ? rows_of<5, 1, true>(call, windows) : rows_of<5, 2, true>(call, windows);
+}
+constexpr auto kTwoRows = &two_rows;
+#else
+constexpr decltype(&all_rows) kTwoRows = nullptr;
+#endif
+
 const DepthwiseKernel& kernel_for_depthwise() {
-  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows};
+  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows, kTwoRows};
   return kernel;
 }
 

@@ -36,16 +36,21 @@ struct DepthwiseRows {
   int64_t rows, x_row, weights_row;     // kernel rows inside the image; floats from row to row
   int64_t weights_column;               // floats from place to place
   int64_t first_column, image_columns;  // of the image: where the first window begins, which may be negative, and how many there are
+  // Of two rows of the output at once: kernel rows from the first one's windows to the second one's, and floats from result to result.
+  int64_t down = 0, y_row = 0;
 };
 
 struct DepthwiseKernel {
   int64_t lanes;
   void (*taps)(const DepthwiseCall&, const DepthwiseTaps&);
   void (*rows)(const DepthwiseCall&, const DepthwiseRows&);
+  // Two rows of the output, whose windows overlap: what is loaded serves both. Null where there are too few registers.
+  void (*two_rows)(const DepthwiseCall&, const DepthwiseRows&);
 
   bool has_rows(int64_t columns, int64_t stride, int64_t channels) const {
     return (columns == 3 || columns == 5 || columns == 7) && (stride == 1 || stride == 2) && channels >= lanes;
   }
+  bool has_two_rows(int64_t columns) const { return two_rows != nullptr && columns <= 5; }
 };
 
 const DepthwiseKernel& depthwise_kernel();

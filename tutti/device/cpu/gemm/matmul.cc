@@ -49,8 +49,10 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
       call.epilogue = &epilogue;
       call.residual = residual;
     }
+    const int64_t size = call.a.taps * call.a.depth * width;
+    call.ahead = panel + 1 < b.size() || tap < a.taps ? size : 0;
     run(call);
-    call.b += call.a.taps * call.a.depth * width;
+    call.b += size;
     call.accumulate = true;
   } while (tap < a.taps);
 }
@@ -69,23 +71,24 @@ void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t 
   call.c = c + column;
   call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
   call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
-  if (b.narrow) return b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
   if (b.count[1] > 0) return b.kernels->rows[1](call);
   const int64_t threes = std::clamp<int64_t>(b.count[3] - first, 0, last - first);
   b.kernels->one_row(call, threes, last - first - threes, backwards);
 }
 
-// A narrow matrix, all panels at once and row by row.
+// A narrow matrix, all panels at once.
 void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride) {
-  Epilogue own = epilogue;
-  RowsOfA one = a;
-  one.count = 1;
-  one.offsets = nullptr;
-  for (int64_t row = 0; row < a.count; ++row, c += c_stride) {
-    one.data = a.data + (a.offsets ? a.offsets[row] : row * a.stride);
-    if (epilogue.residual) own.residual = epilogue.residual + row * epilogue.residual_stride;
-    multiply_one_row(one, b, 0, b.size(), own, c);
-  }
+  PanelCall call;
+  call.a = a;
+  call.epilogue = &epilogue;
+  call.b = b.begin(0);
+  call.b_depth = b.depth;
+  call.columns = b.columns;
+  call.c = c;
+  call.c_stride = c_stride;
+  call.bias = epilogue.bias;
+  call.residual = epilogue.residual;
+  b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
 }
 
 // Rows in blocks that stay in the second-level cache while the panels pass by.
@@ -151,7 +154,9 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
   const bool near = b.depth * b.columns <= kNearMatrix;
   if (rows < (near ? kFewRows : kManyRows) * threads && rows < b.columns && !b.narrow) {
-    share(b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride); });
+    share(
+        b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride, backwards); },
+        backwards);
     return;
   }
   share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows), [&](int64_t first, int64_t last, int) {
@@ -167,6 +172,7 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
 int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * cpu::packed_size(depth, columns); }
 
 void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const {
+  if (epilogue.bias) epilogue.bias += i * bias_step;
   if (epilogue.residual) epilogue.residual += i * c_step;
   matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, 1);
 }
@@ -209,8 +215,22 @@ void BatchedMatmul::pack(const float* b, float* packed) const {
 }
 
 void BatchedMatmul::run_packed(const float* a, const float* packed, const Epilogue& epilogue, float* c, int threads) const {
+  run_panels(a, panels_at(packed, depth, columns, left()), epilogue, c, threads, false);
+}
+
+void BatchedMatmul::run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const {
   const int64_t size = cpu::packed_size(depth, columns);
-  team(threads, batch, [&](int64_t i, int) { multiply(i, a, panels_at(packed + i * size, depth, columns, left()), epilogue, c); });
+  share(
+      batch, threads,
+      [&](int64_t begin, int64_t end) {
+        Panels panels = first;
+        for (int64_t n = 0; n < end - begin; ++n) {
+          const int64_t i = backwards ? end - 1 - n : begin + n;
+          panels.data = first.data + i * size;
+          multiply(i, a, panels, epilogue, c);
+        }
+      },
+      backwards);
 }
 
 }  // namespace tutti::cpu

@@ -24,6 +24,7 @@ struct BatchedMatmul {
   int64_t a_stride, a_step;  // floats from row to row, from product to product
   int64_t b_row_stride, b_column_stride, b_step;
   int64_t c_stride, c_step;
+  int64_t bias_step = 0;
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
   void run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
@@ -31,12 +32,18 @@ struct BatchedMatmul {
   int64_t packed_size() const;  // floats of all of B, 64-byte aligned
   void pack(const float* b, float* packed) const;
   void run_packed(const float* a, const float* packed, const Epilogue& epilogue, float* c, int threads) const;
+  // With a B that is known before the run: samples are rows, and sum alike however many there are.
+  PackedMatrix packed(const float* b) const { return {matrix(b, 0), batch, b_step, LeftRows::any}; }
+  void run_packed(const float* a, const PackedMatrix& packed, const Epilogue& epilogue, float* c, int threads, bool backwards) const {
+    run_panels(a, packed.panels(), epilogue, c, threads, backwards);
+  }
 
  private:
   bool is_tiny() const;
   void run_tiny(const float* a, const float* b, float* c, int threads) const;
   LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
+  void run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const;
   void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const;
 };
 

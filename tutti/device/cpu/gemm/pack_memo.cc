@@ -10,4 +10,11 @@ Packer PackMemo::packer(const Tensor& weights) {
   };
 }
 
+int64_t PackMemo::bytes() const {
+  int64_t sum = 0;
+  for (const auto& [place, entry] : known_)
+    for (const PackedMatrix& matrix : entry.packs) sum += matrix.bytes();
+  return sum;
+}
+
 }  // namespace tutti::cpu

@@ -21,6 +21,7 @@ inline Packs pack_anew(const std::string&, const std::function<Packs()>& make) {
 class PackMemo {
  public:
   Packer packer(const Tensor& weights);
+  int64_t bytes() const;  // of all that is packed
 
  private:
   struct Entry {

@@ -80,8 +80,14 @@ void pack(const Matrix& matrix, const Panels& panels, float* place) {
   }
 }
 
-PackedMatrix::PackedMatrix(const Matrix& matrix, LeftRows left) : PackedMatrix(matrix.depth, matrix.columns, left) {
-  pack(matrix, left, storage_.get());
+PackedMatrix::PackedMatrix(const Matrix& first, int64_t count, int64_t step, LeftRows left)
+    : storage_(aligned_floats(count * packed_size(first.depth, first.columns))),
+      count_(count),
+      panels_(layout(first.depth, first.columns, left)) {
+  panels_.data = storage_.get();
+  const int64_t size = packed_size(first.depth, first.columns);
+  Matrix matrix = first;
+  for (int64_t i = 0; i < count; ++i, matrix.data += step) pack(matrix, panels_, storage_.get() + i * size);
 }
 
 PackedMatrix::PackedMatrix(int64_t depth, int64_t columns, LeftRows left)

@@ -47,14 +47,18 @@ Panels panels_at(const float* place, int64_t depth, int64_t columns, LeftRows le
 
 class PackedMatrix {
  public:
-  explicit PackedMatrix(const Matrix& matrix, LeftRows left = LeftRows::any);
+  explicit PackedMatrix(const Matrix& matrix, LeftRows left = LeftRows::any) : PackedMatrix(matrix, 1, 0, left) {}
+  // So many of one size, one behind the other, as they are `step` floats apart in the first one's data. panels() are the first one's.
+  PackedMatrix(const Matrix& first, int64_t count, int64_t step, LeftRows left);
   // To be filled row by row before it is used.
   PackedMatrix(int64_t depth, int64_t columns, LeftRows left);
   void set_row(int64_t k, const float* row);
   const Panels& panels() const { return panels_; }
+  int64_t bytes() const { return count_ * packed_size(panels_.depth, panels_.columns) * static_cast<int64_t>(sizeof(float)); }
 
  private:
   std::shared_ptr<float[]> storage_;  // shared by the programs of one model
+  int64_t count_ = 1;                 // matrices
   Panels panels_;
 };
 

@@ -78,13 +78,27 @@ struct Edge {
   }
 };
 
+// What a tile fetches on the way, a few lines of the cache at a time.
+struct Ahead {
+  const float* data = nullptr;
+  int64_t lines = 0;  // at every kUnroll steps
+};
+constexpr int64_t kLine = 16;  // floats
+
 // One tile: Rows rows times a panel of Vectors vectors.
 template <int Rows, int Vectors>
 struct Tile {
   static constexpr int kUnroll = 8;
 
   // a: the starts of the rows.
-  static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual) {
+  static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual, Ahead ahead) {
+    if (residual) {  // perhaps from far away, and needed in the end
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) __builtin_prefetch(residual + i * call.epilogue->residual_stride + v * kLanes, 0, 3);
+      }
+    }
     const bool full = call.columns >= Vectors * kLanes;
     Vector sums[Rows][Vectors];
     if (full) {
@@ -107,6 +121,7 @@ struct Tile {
           asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
         }
         b += kUnroll * Vectors * kLanes;
+        for (int64_t line = 0; line < ahead.lines; ++line, ahead.data += kLine) __builtin_prefetch(ahead.data, 0, 2);
       }
       for (; k < depth; ++k, b += Vectors * kLanes) step(row, k, b, sums);
     }
@@ -132,10 +147,10 @@ struct Tile {
   }
 };
 
-// One row times neighbouring panels, Threes of 3 vectors, Twos of 2 and Ones of 1, so that enough sums are under way: a fused multiply-add
-// takes 4 cycles, and two can start in each.
-template <int Threes, int Twos, int Ones, int Sets>
-struct OneRow {
+// Few rows times neighbouring panels, Threes of 3 vectors, Twos of 2 and Ones of 1, so that enough sums are under way: a fused
+// multiply-add takes 4 cycles, and two can start in each.
+template <int Rows, int Threes, int Twos, int Ones, int Sets>
+struct FewRows {
   static constexpr int kPanels = Threes + Twos + Ones, kWide = 3 * Threes + 2 * Twos + Ones;
   static constexpr int kUnroll = Sets == 1 ? 8 : Sets;
   // NOLINTNEXTLINE(bugprone-branch-clone): clang-tidy 14 takes the two conditions for one where Twos is 0.
@@ -150,61 +165,75 @@ struct OneRow {
     return panel;
   }
 
-  static HWY_NOINLINE void run(const PanelCall& call) {
+  // a: the starts of the rows.
+  static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual) {
     const Tag d;
     const bool full = call.columns >= kWide * kLanes;
-    Vector sums[Sets][1][kWide];
+    Vector sums[Sets][Rows][kWide];
     if (full) {
-      Edge<1, kWide>::template begin<true>(call, call.c, sums[0]);
+      Edge<Rows, kWide>::template begin<true>(call, c, sums[0]);
     } else {
-      Edge<1, kWide>::template begin<false>(call, call.c, sums[0]);
+      Edge<Rows, kWide>::template begin<false>(call, c, sums[0]);
     }
 #pragma GCC unroll 8
     for (int s = 1; s < Sets; ++s) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kWide; ++v) sums[s][0][v] = hn::Zero(d);
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sums[s][i][v] = hn::Zero(d);
+      }
     }
     const float* b[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) b[p] = call.b + first(p) * kLanes * call.b_depth;
-    const float* start = call.a.offsets ? call.a.data + call.a.offsets[0] : call.a.data;
     const int64_t depth = call.a.depth;
     for (int64_t tap = 0; tap < call.a.taps; ++tap) {
-      const float* row = call.a.tap_offsets ? start + call.a.tap_offsets[tap] : start;
+      const int64_t offset = call.a.tap_offsets ? call.a.tap_offsets[tap] : 0;
+      const float* row[Rows];
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) row[i] = a[i] + offset;
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
         for (int u = 0; u < kUnroll; ++u) {
-          step(row[k + u], b, u, sums[u % Sets][0]);
+          step(row, k + u, b, u, sums[u % Sets]);
           asm volatile("" ::: "memory");
         }
         advance(b, kUnroll);
       }
       for (; k < depth; ++k) {
-        step(row[k], b, 0, sums[0][0]);
+        step(row, k, b, 0, sums[0]);
         advance(b, 1);
       }
     }
 #pragma GCC unroll 8
     for (int s = 1; s < Sets; ++s) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kWide; ++v) sums[0][0][v] = hn::Add(sums[0][0][v], sums[s][0][v]);
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kWide; ++v) sums[0][i][v] = hn::Add(sums[0][i][v], sums[s][i][v]);
+      }
     }
     if (full) {
-      Edge<1, kWide>::template end<true>(call, call.c, call.residual, sums[0]);
+      Edge<Rows, kWide>::template end<true>(call, c, residual, sums[0]);
     } else {
-      Edge<1, kWide>::template end<false>(call, call.c, call.residual, sums[0]);
+      Edge<Rows, kWide>::template end<false>(call, c, residual, sums[0]);
     }
   }
 
  private:
-  static HWY_INLINE void step(float a, const float* const (&b)[kPanels], int u, Vector (&sum)[kWide]) {
+  static HWY_INLINE void step(const float* const (&row)[Rows], int64_t k, const float* const (&b)[kPanels], int u,
+                              Vector (&sum)[Rows][kWide]) {
     const Tag d;
-    const Vector x = hn::Set(d, a);
+    Vector x[Rows];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) x[i] = hn::Set(d, row[i][k]);
 #pragma GCC unroll 16
     for (int v = 0; v < kWide; ++v) {
       const int p = panel_of(v);
-      sum[v] = hn::MulAdd(x, hn::Load(d, b[p] + (u * width(p) + v - first(p)) * kLanes), sum[v]);
+      const Vector column = hn::Load(d, b[p] + (u * width(p) + v - first(p)) * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) sum[i][v] = hn::MulAdd(x[i], column, sum[i][v]);
     }
   }
   static HWY_INLINE void advance(const float* (&b)[kPanels], int rows) {
@@ -213,7 +242,7 @@ struct OneRow {
   }
 };
 
-using TileFunction = void (*)(const PanelCall&, const float* const*, float*, const float*);
+using TileFunction = void (*)(const PanelCall&, const float* const*, float*, const float*, Ahead);
 
 template <int Vectors>
 struct TileTable {
@@ -233,6 +262,10 @@ void rows(const PanelCall& call) {
   constexpr int64_t kFull = TileTable<Vectors>::kRows;
   const RowsOfA& a = call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
+  // The next part of B is fetched while this one, which the first tile brings near, is used by the others.
+  const int64_t tiles = (a.count + kFull - 1) / kFull, turns = a.taps * (a.depth / 8) * tiles;
+  Ahead ahead{call.b + call.ahead, 0};
+  if (tiles > 1 && turns > 0) ahead.lines = (call.ahead / kLine + turns - 1) / turns;
   const float* starts[kFull];
   for (int64_t row = 0; row < a.count;) {
     const int64_t left = a.count - row;
@@ -243,21 +276,51 @@ void rows(const PanelCall& call) {
     } else {
       for (int64_t i = 0; i < now; ++i) starts[i] = a.data + (row + i) * a.stride;
     }
-    table.of[now](call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
+    table.of[now](call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
+    ahead.data += ahead.lines * kLine * a.taps * (a.depth / 8);
     row += now;
   }
 }
 
+template <int Threes, int Twos>
+void one_row_of(const PanelCall& call) {
+  const float* start = call.a.offsets ? call.a.data + call.a.offsets[0] : call.a.data;
+  FewRows<1, Threes, Twos, 0, 1>::run(call, &start, call.c, call.residual);
+}
+
+// All panels of a narrow matrix, as many rows at once as there are registers for.
+template <int Threes, int Twos, int Ones, int Sets>
+void narrow(const PanelCall& call) {
+  constexpr int kSums = Sets * (3 * Threes + 2 * Twos + Ones), kRows = kRegisters == 32 ? 24 / kSums : 1;
+  const RowsOfA& a = call.a;
+  const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
+  const float* starts[kRows];
+  for (int64_t row = 0; row < a.count;) {
+    const int64_t now = a.count - row >= kRows ? kRows : 1;
+    for (int64_t i = 0; i < now; ++i) starts[i] = a.data + (a.offsets ? a.offsets[row + i] : (row + i) * a.stride);
+    const auto run = now == kRows ? &FewRows<kRows, Threes, Twos, Ones, Sets>::run : &FewRows<1, Threes, Twos, Ones, Sets>::run;
+    run(call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
+    row += now;
+  }
+}
+
+// Groups of panels: what was used last is the first of the next turn, and should still be in the first-level cache then. Wide vectors need
+// fewer of them to have enough sums under way.
+constexpr int64_t kMostThrees = kLanes >= 16 ? 2 : 3;
+
 void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards) {
   using Function = void (*)(const PanelCall&);
-  static constexpr Function table[4][3] = {{nullptr, &OneRow<0, 1, 0, 1>::run, &OneRow<0, 2, 0, 1>::run},
-                                           {&OneRow<1, 0, 0, 1>::run, &OneRow<1, 1, 0, 1>::run, &OneRow<1, 2, 0, 1>::run},
-                                           {&OneRow<2, 0, 0, 1>::run, &OneRow<2, 1, 0, 1>::run, &OneRow<2, 2, 0, 1>::run},
-                                           {&OneRow<3, 0, 0, 1>::run, &OneRow<3, 1, 0, 1>::run, &OneRow<3, 2, 0, 1>::run}};
-  for (int64_t done = 0; threes + twos > 0;) {                           // threes from the first on, unless backwards
-    const int64_t now = threes == 4 ? 2 : std::min<int64_t>(threes, 3);  // few sums are left for the end
-    const int64_t also = backwards || threes == now ? twos : 0;
-    const int64_t column = (backwards ? threes - now : done) * 3 * kLanes;
+  static constexpr Function table[4][3] = {{nullptr, &one_row_of<0, 1>, &one_row_of<0, 2>},
+                                           {&one_row_of<1, 0>, &one_row_of<1, 1>, &one_row_of<1, 2>},
+                                           {&one_row_of<2, 0>, &one_row_of<2, 1>, &one_row_of<2, 2>},
+                                           {&one_row_of<3, 0>, &one_row_of<3, 1>, &one_row_of<3, 2>}};
+  const int64_t alone = kLanes >= 16 && twos == 2 && threes >= 2 ? twos : 0;  // panels of 2 that are a group of their own
+  for (int64_t done = 0, all_threes = threes; threes + twos > 0;) {           // threes from the first on, unless backwards
+    int64_t now = threes == 4 ? 2 : std::min(threes, kMostThrees);            // few sums are left for the end
+    if (threes == 3) now = 3;
+    if (backwards && alone > 0 && twos > 0) now = 0;
+    const int64_t also = now == 0 || (alone == 0 && (backwards || threes == now)) ? twos : 0;
+    const int64_t column = (now == 0 ? all_threes : backwards ? threes - now : done) * 3 * kLanes;
     PanelCall call = all;
     call.b += column * call.b_depth;
     call.c += column;
@@ -273,12 +336,11 @@ void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards)
 
 const PanelKernels& kernels() {
   constexpr int64_t kFloats = 6 * 1024;  // of a panel, 24 KiB
-  static constexpr PanelKernels table = {
-      kLanes,
-      {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
-      {nullptr, &rows<1>, &rows<2>, &rows<3>},
-      &one_row,
-      {nullptr, &OneRow<0, 0, 1, 8>::run, &OneRow<0, 1, 0, 4>::run, &OneRow<1, 0, 0, 4>::run, &OneRow<0, 2, 0, 2>::run}};
+  static constexpr PanelKernels table = {kLanes,
+                                         {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
+                                         {nullptr, &rows<1>, &rows<2>, &rows<3>},
+                                         &one_row,
+                                         {nullptr, &narrow<0, 0, 1, 8>, &narrow<0, 1, 0, 4>, &narrow<1, 0, 0, 4>, &narrow<0, 2, 0, 2>}};
   return table;
 }
 

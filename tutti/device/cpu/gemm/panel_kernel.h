@@ -21,11 +21,12 @@ struct RowsOfA {
   int64_t depth = 0;
 };
 
-// One call: all rows of A times one panel, or one row times neighbouring panels.
+// One call: all rows of A times one panel or all panels of a narrow matrix, or one row times neighbouring panels.
 struct PanelCall {
   RowsOfA a;
   const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
   int64_t b_depth = 0;       // rows of a panel, which the next one stands behind
+  int64_t ahead = 0;         // floats behind this part of B that the next call reads, to be fetched on the way; as long as this part
   int64_t columns = 0;       // that exist; the rest of the last panel's width is zeros in B and is not stored
   float* c = nullptr;        // [rows, columns]
   int64_t c_stride = 0;
@@ -44,7 +45,7 @@ struct PanelKernels {
   void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
   // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
   void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
-  void (*narrow[5])(const PanelCall&);  // [vectors of all panels]: one row, all panels, sets
+  void (*narrow[5])(const PanelCall&);  // [vectors of all panels]: any number of rows, all panels, sets
 };
 
 const PanelKernels& panel_kernels();

@@ -68,20 +68,40 @@ namespace tutti::cpu {
 
 HWY_EXPORT(dot_rows);
 
-PaddedColumn::PaddedColumn(const float* from, int64_t depth, int64_t stride) : depth_(depth) {
+PaddedColumns::PaddedColumns(const float* from, int64_t depth, int64_t stride, int64_t count, int64_t step) : depth_(depth), count_(count) {
   constexpr int64_t widest = 16;  // floats of a vector
-  const int64_t padded = (depth + 2 * widest - 1) / widest * widest;
-  storage_ = aligned_floats(padded);
-  std::fill_n(storage_.get(), padded, 0.0f);
-  for (int64_t k = 0; k < depth; ++k) storage_[k] = from[k * stride];
+  padded_ = (depth + widest - 1) / widest * widest;
+  storage_ = aligned_floats(count * padded_);
+  std::fill_n(storage_.get(), count * padded_, 0.0f);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t k = 0; k < depth; ++k) storage_[i * padded_ + k] = from[i * step + k * stride];
 }
 
-void row_dots(int64_t rows, const float* a, int64_t a_stride, const PaddedColumn& b, const Epilogue& epilogue, float* c, int threads) {
-  share(rows, threads, [&](int64_t first, int64_t last) {
-    Epilogue own = epilogue;
-    if (own.residual) own.residual += first * own.residual_stride;
-    HWY_DYNAMIC_DISPATCH(dot_rows)(last - first, a + first * a_stride, a_stride, b.data(), b.depth(), own, c + first);
-    if (!own.in_registers()) activate(own, c + first, 1, last - first, last - first);
+namespace {
+
+// Some rows of one product.
+void dot_product(int64_t first, int64_t last, const float* a, int64_t a_stride, const float* b, int64_t depth, Epilogue epilogue,
+                 float* c) {
+  if (epilogue.residual) epilogue.residual += first * epilogue.residual_stride;
+  HWY_DYNAMIC_DISPATCH(dot_rows)(last - first, a + first * a_stride, a_stride, b, depth, epilogue, c + first);
+  if (!epilogue.in_registers()) activate(epilogue, c + first, 1, last - first, last - first);
+}
+
+}  // namespace
+
+void row_dots(int64_t rows, const float* a, int64_t a_stride, const PaddedColumns& b, const Epilogue& epilogue, float* c, int threads) {
+  share(rows, threads, [&](int64_t first, int64_t last) { dot_product(first, last, a, a_stride, b.data(), b.depth(), epilogue, c); });
+}
+
+void row_dots(int64_t rows, const float* a, int64_t a_stride, int64_t a_step, const PaddedColumns& b, const Epilogue& epilogue, float* c,
+              int threads) {
+  share(b.count(), threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Epilogue own = epilogue;
+      if (own.bias) own.bias += i;
+      if (own.residual) own.residual += i * rows * own.residual_stride;
+      dot_product(0, rows, a + i * a_step, a_stride, b.data(i), b.depth(), own, c + i * rows);
+    }
   });
 }
 

@@ -62,8 +62,7 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
     }
     const int64_t pixel = row * output_[2];
     float* const target = parts_.project ? filtered : y + pixel * shape_.channels;
-    for (int64_t r = 0; r < count; ++r)
-      parts_.depthwise.run_row(source, epilogues.depthwise, target + r * output_[2] * shape_.channels, row + r);
+    parts_.depthwise.run_rows(source, epilogues.depthwise, target, row, row + count);
     if (parts_.project) {
       const int64_t filters = parts_.project->shape().filters;
       Epilogue own = epilogues.project;

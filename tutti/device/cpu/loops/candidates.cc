@@ -18,10 +18,14 @@ namespace {
 
 int32_t index_of(const Graph& graph, const Node* node) { return static_cast<int32_t>(node - graph.nodes().data()); }
 
-// Whether only nodes of the group read the value.
+// Whether only nodes of the group read the value, be it as a view or through a broadcast, which others can look through.
 bool is_private(const Selection& selection, ValueId id, const std::set<int32_t>& group) {
   auto readers = selection.readers(id);
-  return std::all_of(readers.begin(), readers.end(), [&](int32_t reader) { return group.contains(reader); });
+  return std::all_of(readers.begin(), readers.end(), [&](int32_t reader) {
+    if (!group.contains(reader)) return false;
+    const Node& node = selection.node(reader);
+    return !(is_view(selection.graph(), node) || is_looked_through(node)) || is_private(selection, node.results[0], group);
+  });
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ MicroOp find_bool(Op op) {
 MicroOp find_plain(const Graph& graph, const Node& node) {
   DType dtype = graph.type(node.operands[0]).dtype;
   switch (node.op) {
-    case Op::convert: return find_convert(dtype, graph.type(node.results[0]).dtype);
+    case Op::convert:
+      if (dtype == DType::boolean && graph.type(node.results[0]).dtype == DType::f32) return find_bools_to_f32();
+      return find_convert(dtype, graph.type(node.results[0]).dtype);
     case Op::select: return find_select(byte_size(graph.type(node.results[0]).dtype));
     case Op::compare:
       if (dtype == DType::i32) return find_compare<int32_t>(node.attributes.text("direction"));

@@ -104,6 +104,18 @@ void select(const std::byte* const* operands, std::byte* result, int64_t count) 
   store_part(hn::IfThenElse(mask, a.load_part(i, n - i), b.load_part(i, n - i)), Floats(), to + i, n - i);
 }
 
+// Bools as 0 and 1.
+void from_bools(const std::byte* const* operands, std::byte* result, int64_t count) {
+  const auto* from = reinterpret_cast<const uint8_t*>(operands[0]);
+  auto* to = reinterpret_cast<float*>(result);
+  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
+  const auto one = hn::Set(Floats(), 1.0f);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::IfThenElseZero(mask_of(hn::LoadU(Bytes(), from + i)), one), Floats(), to + i);
+  if (i < n) store_part(hn::IfThenElseZero(mask_of(load_part(Bytes(), from + i, n - i)), one), Floats(), to + i, n - i);
+}
+MicroOp find_from_bools() { return from_bools; }
+
 using V = hn::VFromD<Floats>;
 
 struct Absolute {
@@ -380,6 +392,7 @@ HWY_EXPORT(find_unary);
 HWY_EXPORT(find_binary);
 HWY_EXPORT(find_compare);
 HWY_EXPORT(find_select);
+HWY_EXPORT(find_from_bools);
 HWY_EXPORT(find_with_constant);
 HWY_EXPORT(find_composite_f32);
 
@@ -387,6 +400,7 @@ MicroOp find_unary_f32(Op op) { return HWY_DYNAMIC_DISPATCH(find_unary)(op); }
 MicroOp find_binary_f32(Op op, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_binary)(op, scalars); }
 MicroOp find_compare_f32(std::string_view direction, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_compare)(direction, scalars); }
 MicroOp find_select_f32(unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_select)(scalars); }
+MicroOp find_bools_to_f32() { return HWY_DYNAMIC_DISPATCH(find_from_bools)(); }
 MicroOp find_composite(Composite composite, unsigned scalars) { return HWY_DYNAMIC_DISPATCH(find_composite_f32)(composite, scalars); }
 MicroOp find_micro_op_with_constant(Op op, float right) { return HWY_DYNAMIC_DISPATCH(find_with_constant)(op, right); }
 

@@ -9,5 +9,6 @@ MicroOp find_unary_f32(Op op);
 MicroOp find_binary_f32(Op op, unsigned scalars);
 MicroOp find_compare_f32(std::string_view direction, unsigned scalars);
 MicroOp find_select_f32(unsigned scalars);
+MicroOp find_bools_to_f32();
 
 }  // namespace tutti::cpu
