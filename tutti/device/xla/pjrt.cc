@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
+#include "tutti/device/xla/key_values.h"
 #include "tutti/device/xla/pjrt_api.h"
 #include "tutti/device/xla/proto.h"
 
@@ -33,13 +34,25 @@ PJRT_Buffer_Type buffer_type(DType dtype) {
   fail<InternalError>("xla", "a dtype without a PJRT type");
 }
 
-PJRT_NamedValue named_value(std::string_view name, const std::string& value) {
+PJRT_NamedValue named_value(std::string_view name, PJRT_NamedValue_Type type) {
   auto out = pjrt<PJRT_NamedValue>();
   out.name = name.data();
   out.name_size = name.size();
-  out.type = PJRT_NamedValue_kString;
+  out.type = type;
+  out.value_size = 1;
+  return out;
+}
+
+PJRT_NamedValue named_value(std::string_view name, const std::string& value) {
+  auto out = named_value(name, PJRT_NamedValue_kString);
   out.string_value = value.data();
   out.value_size = value.size();
+  return out;
+}
+
+PJRT_NamedValue named_value(std::string_view name, int64_t value) {
+  auto out = named_value(name, PJRT_NamedValue_kInt64);
+  out.int64_value = value;
   return out;
 }
 
@@ -84,14 +97,19 @@ std::shared_ptr<const Api> open_api(const std::string& path) {
 struct Client::Impl {
   explicit Impl(const std::string& path) : api(open_api(path)) {
     auto create = pjrt<PJRT_Client_Create_Args>();
-    // Plugins for GPUs take three quarters of the memory at once unless asked not to; others do not know the word.
-    auto preallocate = pjrt<PJRT_NamedValue>();
-    preallocate.name = "preallocate";
-    preallocate.name_size = std::strlen(preallocate.name);
-    preallocate.type = PJRT_NamedValue_kBool;
-    preallocate.value_size = 1;
-    create.create_options = &preallocate;
-    create.num_options = path.find("cuda") != std::string::npos || path.find("rocm") != std::string::npos ? 1 : 0;
+    std::vector<PJRT_NamedValue> options;
+    if (path.find("cuda") != std::string::npos || path.find("rocm") != std::string::npos) {  // other plugins do not know the words
+      // They take three quarters of the memory at once unless asked not to.
+      options.push_back(named_value("preallocate", PJRT_NamedValue_kBool));
+      if (hosts().nodes > 1) {
+        options.push_back(named_value("node_id", int64_t{hosts().node}));
+        options.push_back(named_value("num_nodes", int64_t{hosts().nodes}));
+        set_key_values(create, hosts());
+        spans_hosts = true;
+      }
+    }
+    create.create_options = options.data();
+    create.num_options = options.size();
     api->call(&PJRT_Api::PJRT_Client_Create, create, "opening the device");
     client = create.client;
     auto name = pjrt<PJRT_Client_PlatformName_Args>();
@@ -113,6 +131,7 @@ struct Client::Impl {
   PJRT_Client* client = nullptr;
   std::string platform;
   std::vector<PJRT_Device*> devices;
+  bool spans_hosts = false;
   // What is compiled and still in use, by options and text: one program serves all devices.
   mutable std::mutex mutex;
   mutable std::map<std::string, std::weak_ptr<const Executable::Impl>> compiled;
@@ -124,9 +143,11 @@ struct Executable::Impl {
   PJRT_LoadedExecutable* loaded = nullptr;
   PJRT_Executable* executable = nullptr;
   size_t results = 0;
+  bool has_places = false;  // compiled for certain devices
 
-  static Executable of(std::shared_ptr<const Client::Impl> client, PJRT_LoadedExecutable* loaded) {
+  static Executable of(std::shared_ptr<const Client::Impl> client, PJRT_LoadedExecutable* loaded, bool has_places) {
     auto made = std::make_shared<Impl>();
+    made->has_places = has_places;
     made->api = client->api;
     made->client = std::move(client);
     made->loaded = loaded;
@@ -180,6 +201,7 @@ Client::~Client() = default;
 
 const std::string& Client::platform() const { return impl_->platform; }
 const std::vector<PJRT_Device*>& Client::devices() const { return impl_->devices; }
+bool Client::spans_hosts() const { return impl_->spans_hosts; }
 
 std::string Client::version() const {
   auto ask = pjrt<PJRT_Client_PlatformVersion_Args>();
@@ -217,12 +239,10 @@ std::optional<Client::Memory> Client::memory(PJRT_Device* device) const {
   return Memory{ask.bytes_limit, std::max<int64_t>(0, ask.bytes_limit - ask.bytes_in_use)};
 }
 
-Executable Client::compile(const std::string& stablehlo, std::span<const XlaFlag> flags, std::span<PJRT_Device* const> replicas) const {
+Executable Client::compile(const std::string& stablehlo, std::span<const XlaFlag> flags, std::span<const int64_t> replicas) const {
   std::string text = stablehlo;
   PJRT_Program program = program_of(text);
-  std::vector<int64_t> ids;
-  for (PJRT_Device* device : replicas) ids.push_back(id(device));
-  const std::string options = ids.empty() ? compile_options(true, flags) : compile_options(false, flags, ids.size(), ids);
+  const std::string options = replicas.empty() ? compile_options(true, flags) : compile_options(false, flags, replicas.size(), replicas);
   const std::string key = options + "\n" + stablehlo;
   {
     std::lock_guard lock(impl_->mutex);
@@ -236,19 +256,19 @@ Executable Client::compile(const std::string& stablehlo, std::span<const XlaFlag
   compile.compile_options = options.data();
   compile.compile_options_size = options.size();
   impl_->api->call(&PJRT_Api::PJRT_Client_Compile, compile, "compiling");
-  Executable made = Executable::Impl::of(impl_, compile.executable);
+  Executable made = Executable::Impl::of(impl_, compile.executable, !replicas.empty());
   std::lock_guard lock(impl_->mutex);
   impl_->compiled[key] = made.impl_;
   return made;
 }
 
-Executable Client::load(const std::string& serialized) const {
+Executable Client::load(const std::string& serialized, bool has_places) const {
   auto load = pjrt<PJRT_Executable_DeserializeAndLoad_Args>();
   load.client = impl_->client;
   load.serialized_executable = serialized.data();
   load.serialized_executable_size = serialized.size();
   impl_->api->call(&PJRT_Api::PJRT_Executable_DeserializeAndLoad, load, "loading a program");
-  return Executable::Impl::of(impl_, load.loaded_executable);
+  return Executable::Impl::of(impl_, load.loaded_executable, has_places);
 }
 
 DeviceBuffer Client::upload(std::span<const std::byte> bytes, const Type& type, PJRT_Device* device) const {
@@ -322,7 +342,7 @@ void Executable::run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBu
   execute.num_devices = devices.size();
   execute.num_args = each;
   execute.output_lists = result_lists.data();
-  if (devices.size() == 1) execute.execute_device = devices[0];
+  if (!impl_->has_places) execute.execute_device = devices[0];
   impl_->api->call(&PJRT_Api::PJRT_LoadedExecutable_Execute, execute, "running the program");
   for (size_t i = 0; i < made.size(); ++i) results[i] = DeviceBuffer(owned(impl_->client, made[i]));
 }

@@ -47,7 +47,7 @@ class Executable {
   Executable() = default;
   size_t results() const;
   // One buffer an argument of @main; gives one a result. Returns when the work is queued. Of a program for several devices: those of the
-  // first, then those of the second, ..., in the order in which it was compiled for them.
+  // first, then those of the second, ..., in the order in which it was compiled for them; those of other hosts run theirs.
   void run(std::span<PJRT_Buffer* const> arguments, std::span<DeviceBuffer> results, std::span<PJRT_Device* const> devices) const;
   ExecutableStats stats() const;
   std::string optimized() const;  // an HloModuleProto: what is left after XLA's passes
@@ -80,9 +80,11 @@ class Client {
   };
   std::optional<Memory> memory(PJRT_Device* device) const;  // not every platform counts
 
-  // For any one of the devices; or for replicas on these, at once.
-  Executable compile(const std::string& stablehlo, std::span<const XlaFlag> flags = {}, std::span<PJRT_Device* const> replicas = {}) const;
-  Executable load(const std::string& serialized) const;
+  bool spans_hosts() const;  // whether devices of other processes are among those of its programs
+
+  // For any one of the devices; or for replicas on those with these ids, at once.
+  Executable compile(const std::string& stablehlo, std::span<const XlaFlag> flags = {}, std::span<const int64_t> replicas = {}) const;
+  Executable load(const std::string& serialized, bool has_places = false) const;  // whether it was compiled for certain ones
   // The bytes are copied before this returns, perhaps not all the way.
   DeviceBuffer upload(std::span<const std::byte> bytes, const Type& type, PJRT_Device* device) const;
   // Waits until the value is there.

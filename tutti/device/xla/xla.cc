@@ -5,11 +5,11 @@
 #include <map>
 #include <mutex>
 
+#include "tutti/base/disk_cache.h"
 #include "tutti/base/error.h"
 #include "tutti/device/host.h"
 #include "tutti/device/xla/lowering.h"
 #include "tutti/device/xla/plugins.h"
-#include "tutti/device/xla/program_cache.h"
 #include "tutti/device/xla/target.h"
 
 namespace tutti {
@@ -197,7 +197,7 @@ class XlaDevice : public Device {
     code->places = places_for(settings);
     for (const auto& place : code->places) code->devices.push_back(place->device);
     code->program = std::move(lowered.program);
-    code->executable = executable_of(code->program.text, code->devices);
+    code->executable = executable_of(code->program.text, replica_numbers(*code, settings));
     code->program.text.clear();
     for (const auto& place : code->places) require_free(*code, cache, *place);
     for (const auto& place : code->places)
@@ -205,6 +205,8 @@ class XlaDevice : public Device {
     return std::make_unique<XlaProgram>(lowered.graph, std::move(code), settings);
   }
 
+  bool spans_hosts() const override { return place_->client->spans_hosts(); }
+  int64_t number() const override { return place_->client->id(place_->device); }
   bool is_asynchronous() const override { return true; }
   bool launches_replicas() const override { return true; }
   void synchronize() override {
@@ -234,18 +236,28 @@ class XlaDevice : public Device {
     return out;
   }
 
+  // Of a program for several devices.
+  std::vector<int64_t> replica_numbers(const XlaCode& code, const CompileSettings& settings) const {
+    std::vector<int64_t> out = settings.replica_numbers;
+    if (out.empty() && code.devices.size() > 1)
+      for (PJRT_Device* device : code.devices) out.push_back(place_->client->id(device));
+    return out;
+  }
+
   // From the cache on disk, or compiled. What an entry is good for is in its key.
-  xla::Executable executable_of(const std::string& text, std::span<PJRT_Device* const> devices) const {
-    const xla::ProgramCache cache;
+  xla::Executable executable_of(const std::string& text, std::span<const int64_t> replicas) const {
+    const DiskCache cache;
     const xla::Client& client = *place_->client;
     const auto flags = xla::flags_of(client.platform());
-    std::string key = fmt::format("{}\n{}\n{}\n", client.version(), client.kind(place_->device), xla::machine_of(client.platform()));
+    std::string key =
+        fmt::format("{}\n{}\n{}\n", client.version(), client.kind(place_->device), client.platform() == "cpu" ? processor_features() : "");
     for (const auto& [flag, value] : flags) key += fmt::format("{}={}\n", flag, value);
-    const auto replicas = devices.size() > 1 ? devices : std::span<PJRT_Device* const>();
-    for (PJRT_Device* device : replicas) key += fmt::format("replica on {}\n", client.id(device));
+    for (int64_t number : replicas) key += fmt::format("replica on {}\n", number);
     key += text;
+    // While plugins compile for several hosts, each waits for what the others have found out: none may be spared it.
+    if (spans_hosts() && !replicas.empty()) return client.compile(text, flags, replicas);
     if (const auto known = cache.find(key)) try {
-        return client.load(*known);
+        return client.load(*known, !replicas.empty());
       } catch (const DeviceError&) {
         cache.remove(key);  // of another build of the plugin, perhaps
       }
