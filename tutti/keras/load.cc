@@ -69,6 +69,7 @@ Model ModelReader::from_config(Json config, Json compile_config, std::string ker
         found.row->name);
   model.inputs_ = model_inputs(model.config_);
   model.output_names_ = model_output_names(model.config_);
+  model.target_names_ = model_target_names(model.config_);
   model.declare();
   return model;
 }

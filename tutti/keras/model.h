@@ -18,6 +18,7 @@ class Model : public AnyModel {
   const std::string& keras_version() const { return keras_version_; }
   const std::vector<ModelInput>& inputs() const override { return inputs_; }
   const std::vector<std::string>& output_names() const override { return output_names_; }
+  const std::vector<std::string>& target_names() const { return target_names_; }  // model_inputs.h
   const std::vector<std::string>& problems() const override { return problems_; }
   const Json& config() const { return config_; }                  // the serialized model
   const Json& compile_config() const { return compile_config_; }  // null when it was not compiled
@@ -45,7 +46,7 @@ class Model : public AnyModel {
   FileFacts file_;
   int64_t probe_extent_ = 1;
   std::vector<ModelInput> inputs_;
-  std::vector<std::string> output_names_;
+  std::vector<std::string> output_names_, target_names_;
   std::vector<std::string> problems_;
   std::unique_ptr<Scope> variables_ = std::make_unique<Scope>();
   std::function<std::vector<Tensor>()> read_optimizer_;

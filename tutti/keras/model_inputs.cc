@@ -135,4 +135,14 @@ std::vector<std::string> model_output_names(const Json& model) {
   return out;
 }
 
+std::vector<std::string> model_target_names(const Json& model) {
+  const Json* outputs = model.at("config").find("output_layers");
+  std::vector<std::string> keys;
+  if (outputs != nullptr && outputs->is_object())
+    for (const auto& [key, item] : outputs->members()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  std::vector<std::string> names = model_output_names(model);
+  return keys.size() == names.size() ? keys : names;
+}
+
 }  // namespace tutti::keras

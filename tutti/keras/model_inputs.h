@@ -28,5 +28,7 @@ std::vector<const Json*> flatten_structure(const Json& structure);
 std::vector<ModelInput> model_inputs(const Json& model);
 // Keras's output_names, made unique.
 std::vector<std::string> model_output_names(const Json& model);
+// What targets, losses and metrics of the outputs go by: the keys of a dictionary of outputs, else output_names.
+std::vector<std::string> model_target_names(const Json& model);
 
 }  // namespace tutti::keras

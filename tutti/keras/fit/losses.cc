@@ -118,9 +118,23 @@ Value smoothed(const Pair& i, double otherwise) {
   return smoothing == 0 ? i.t : i.t * (1 - smoothing) + smoothing * otherwise;
 }
 
+// Whether the values are a softmax along the axis.
+bool is_softmax(Value p, int64_t axis) {
+  const Graph& graph = p.graph();
+  const Node& quotient = graph.maker(p.id());
+  if (quotient.op != Op::divide || graph.maker(quotient.operands[0]).op != Op::exponential) return false;
+  const Node* total = &graph.maker(quotient.operands[1]);
+  while (total->op == Op::broadcast_in_dim || total->op == Op::reshape) total = &graph.maker(total->operands[0]);
+  return total->op == Op::reduce && total->attributes.text("kind") == "add" && total->operands[0] == quotient.operands[0] &&
+         total->attributes.ints("dimensions") == Ints{axis};
+}
+
+// Shares of their sum, as Keras makes them; a softmax has the sum 1, and so have its gradients.
+Value as_shares(Value p, int64_t axis) { return is_softmax(p, axis) ? p : p / sum(p, {axis}, true); }
+
 Value logarithms(const Pair& i, Value p) {
   const int64_t axis = i.axis();
-  return i.config.flag("from_logits", false) ? log_softmax(p, {axis}) : log(bounded(p / sum(p, {axis}, true)));
+  return i.config.flag("from_logits", false) ? log_softmax(p, {axis}) : log(bounded(as_shares(p, axis)));
 }
 
 Value categorical_crossentropy(Pair& i) {
@@ -134,7 +148,7 @@ Value categorical_focal_crossentropy(Pair& i) {
   const int64_t axis = i.axis();
   const Value t = smoothed(i, 1.0 / static_cast<double>(i.t.extent(-1)));
   const Value given = i.config.flag("from_logits", false) ? softmax(i.p, {axis}) : i.p;
-  const Value p = bounded(given / sum(given, {axis}, true));
+  const Value p = bounded(as_shares(given, axis));
   const Value factor = power(1 - p, i.config.number("gamma", 2)) * i.config.number("alpha", 0.25);
   return sum(factor * (-t * log(p)), {axis});
 }

@@ -173,7 +173,7 @@ const MetricRow mean_rows[] = {
     {"mean_absolute_percentage_error mape", loss_mean, mean_of, ""},
     {"mean_squared_logarithmic_error msle", loss_mean, mean_of, ""},
     {"cosine_similarity", cosine, mean_of, "axis"},
-    {"log_cosh_error log_cosh logcosh", loss_mean, mean_of, ""},
+    {"logcosh log_cosh_error log_cosh", loss_mean, mean_of, ""},
     {"kl_divergence kld kullback_leibler_divergence", loss_mean, mean_of, ""},
     {"poisson", loss_mean, mean_of, ""},
     {"hinge", loss_mean, mean_of, ""},
@@ -221,7 +221,7 @@ Metric::Metric(const Json& json, const Shape& target, const Shape& prediction)
   if (json.is_string() && is_accuracy(name_)) named_.name = fitting_accuracy(target, prediction);
   row_ = &row_of_metric(named_);
   if (name_.empty()) name_ = std::string(row_->names.substr(0, row_->names.find(' ')));
-  if (plain_name(named_.name) == "logcosherror") named_.name = "log_cosh";
+  if (row_->names.starts_with("logcosh ")) named_.name = "log_cosh";  // the loss
   check_arguments(named_, std::string(row_->options) + " dtype");
   const Config config = named_.config();
   const bool whole = plain_name(named_.name).ends_with("iou");  // counts in integers unless told otherwise

@@ -82,7 +82,15 @@ std::optional<Optimizer::Scaling> Optimizer::read_scaling(Named& named) {
   return out;
 }
 
-Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named)), scaling_(read_scaling(named_)), row_(&row_of(named_)) {
+Optimizer::Optimizer(Named named, const Json& schedule)
+    : named_(std::move(named)),
+      scaling_(read_scaling(named_)),
+      parts_(read_parts(named_, schedule)),
+      row_(is_several() ? nullptr : &row_of(named_)) {
+  if (is_several()) {
+    if (scaling_) fail<Unsupported>("fit", "{}: a LossScaleOptimizer around several optimizers is not done", named_.config().where());
+    return;
+  }
   check_arguments(named_, std::string(row_->options) + std::string(common_options));
   const Config c = named_.config();
   const Json& rate = c.get("learning_rate");
@@ -105,6 +113,7 @@ Optimizer::Optimizer(Named named, const Json& schedule) : named_(std::move(named
 
 void Optimizer::scale_dynamically() {
   if (scaling_) return;
+  if (is_several()) fail<Unsupported>("fit", "{}: is not done with the policy mixed_float16", named_.config().where());
   scaling_ = Scaling{};
   named_.arguments.set("loss_scale_factor", nullptr);
 }
@@ -120,6 +129,7 @@ Json Optimizer::config() const {
 }
 
 Json Optimizer::plain_config() const {
+  if (is_several()) return config_of_parts();
   Json arguments = named_.arguments;
   if (schedule_) {
     Json inner = schedule_->arguments;
@@ -145,6 +155,7 @@ size_t Optimizer::first_average() const { return own_variables() + (schedule_ ? 
 std::optional<size_t> Optimizer::dynamic_loss_scale() const { return scaling_ ? std::optional<size_t>(3) : std::nullopt; }
 
 std::vector<OptimizerVariable> Optimizer::variables(const std::vector<TrainedWeight>& weights) const {
+  if (is_several()) return variables_of_parts(weights);
   const Config c = named_.config();
   std::vector<OptimizerVariable> out;
   if (scaling_) {  // a counter and a rate that nobody uses, the steps since the scale grew, the scale
@@ -187,6 +198,7 @@ double Optimizer::weight_decay(const TrainedWeight& weight) const {
 void Optimizer::scale_rate(double factor, int64_t warmup_steps) {
   rate_factor_ = factor;
   warmup_steps_ = warmup_steps;
+  for (Part& part : parts_) part.optimizer.scale_rate(factor, warmup_steps);
 }
 
 Value Optimizer::learning_rate(Value iterations, const std::vector<Value>& variables) const {
@@ -203,6 +215,7 @@ Value Optimizer::learning_rate(Value iterations, const std::vector<Value>& varia
 
 std::vector<Value> Optimizer::apply(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
                                     const std::function<Value(size_t weight, Value next)>& constrain) const {
+  if (is_several()) return apply_parts(weights, variables, constrain);
   if (!scaling_ || weights.empty()) return apply_plain(weights, variables, constrain);
   // Where a gradient is not finite, the step is left out and the scale halved; after so many steps without, it is doubled.
   const Value steps = variables[2], scale = variables[3];

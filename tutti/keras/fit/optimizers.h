@@ -39,6 +39,9 @@ class Optimizer {
   // As Keras wraps the optimizer of a model of the policy mixed_float16.
   void scale_dynamically();
   bool has_schedule() const { return schedule_.has_value(); }
+  // MultiOptimizer: weights are given to optimizers inside by their paths, which begin with `root` as Keras sees them.
+  bool is_several() const { return !parts_.empty(); }
+  void set_root(std::string root) { root_ = std::move(root); }
   size_t learning_rate_variable() const { return own_variables() + 1; }  // where it stands among variables(), without a schedule
   // The learning rate, whatever it is by itself, is multiplied by `factor` in the end, and by what lies between on the way: 1 before the
   // first of so many steps.
@@ -64,17 +67,33 @@ class Optimizer {
   static std::optional<Scaling> read_scaling(Named& named);
   size_t own_variables() const { return scaling_ ? 4 : 0; }  // of what is around it; they come first
   Json plain_config() const;
+  // An optimizer of several, for weights whose path its pattern fits; the last one, without a pattern, is for the others.
+  struct Part;
+  static std::vector<Part> read_parts(const Named& named, const Json& schedule);
+  Json config_of_parts() const;
+  // By part, which of the weights are its.
+  std::vector<std::vector<size_t>> weights_of_parts(const std::vector<TrainedWeight>& weights) const;
+  std::vector<OptimizerVariable> variables_of_parts(const std::vector<TrainedWeight>& weights) const;
+  std::vector<Value> apply_parts(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
+                                 const std::function<Value(size_t weight, Value next)>& constrain) const;
   std::vector<Value> apply_plain(std::vector<TrainedWeight>& weights, const std::vector<Value>& variables,
                                  const std::function<Value(size_t weight, Value next)>& constrain) const;
   double weight_decay(const TrainedWeight& weight) const;
   Value learning_rate(Value iterations, const std::vector<Value>& variables) const;
   Named named_;
   std::optional<Scaling> scaling_;
+  std::vector<Part> parts_;  // of one: none
+  std::string root_;
   std::optional<Named> schedule_;
   const Row* row_;
   int64_t accumulation_ = 1;
   double rate_factor_ = 1;
   int64_t warmup_steps_ = 0;
+};
+
+struct Optimizer::Part {
+  std::string pattern;
+  Optimizer optimizer;
 };
 
 }  // namespace tutti::keras

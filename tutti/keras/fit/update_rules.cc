@@ -270,8 +270,6 @@ const Optimizer::Row& Optimizer::row_of(const Named& named) {
       {"schedule_free_adam_w schedule_free_adamw", "ScheduleFreeAdamW", schedule_free_slots, schedule_free_adamw,
        "beta_1 beta_2 epsilon warmup_steps", 0.0025},
   };
-  if (plain_name(named.name) == "multioptimizer")
-    fail<Unsupported>("fit", "optimizer '{}' is not done; hint: one optimizer for all weights", named.name);
   return find_row(rows, named);
 }
 

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layers/augmentation.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/histogram_equalization.h"
 #include "tutti/keras/layers/resample.h"
@@ -24,31 +25,9 @@ Outputs to_float(Call& c) {
   return convert(image_input(c), c.policy.compute);
 }
 
-Value plain(const Call& c) { return c.lowering.keras_major == 2 ? convert(image_input(c), c.policy.compute) : image_input(c); }
-
 Outputs unchanged(Call& c) {
   refuse_to_draw(c);
-  return plain(c);
-}
-
-struct Range {
-  double low, high;
-  bool operator==(const Range&) const = default;
-};
-
-Range value_range(const Config& config) {
-  if (!config.has("value_range")) return {0, 255};
-  auto range = config.numbers("value_range");
-  if (range.size() != 2 || range[0] == range[1]) config.invalid("'value_range' is two numbers; got {}", config.get("value_range").dump());
-  return {range[0], range[1]};
-}
-
-constexpr Range byte_range{0, 255};
-
-Value change_range(Value x, DType dtype, Range from, Range to) {
-  if (from == to) return x;
-  Value part = (convert(x, dtype) - from.low) / (from.high - from.low);
-  return part * (to.high - to.low) + to.low;
+  return plain_images(c);
 }
 
 // Each channel of an image stretched over the whole range; an image of one colour stays as it is.
@@ -80,22 +59,6 @@ Outputs clahe(Call& c) {
   return single ? squeeze(y, {0}) : y;
 }
 
-// A factor of a config: two numbers, or one that stands for both directions.
-Range factor_of(const Config& config, const char* key) {
-  const Json& given = config.get(key);
-  if (given.is_number()) return {-std::abs(given.as_number()), std::abs(given.as_number())};
-  const auto pair = config.numbers(key);
-  if (pair.size() != 2) config.invalid("'{}' is one number or two; got {}", key, given.dump());
-  return {std::min(pair[0], pair[1]), std::max(pair[0], pair[1])};
-}
-
-// A number an image, f32 [n, 1, ...] of the rank of images.
-Value draw(Call& c, Value images, Range range) {
-  Ints extents(static_cast<size_t>(images.rank()), 1);
-  if (images.rank() == 4) extents[0] = images.extent(0);
-  return c.uniform(extents) * (range.high - range.low) + range.low;
-}
-
 // Each image mirrored or not; with both directions, in both or in none, as Keras does.
 Outputs random_flip(Call& c) {
   Value x = convert(image_input(c), c.policy.compute);
@@ -104,7 +67,7 @@ Outputs random_flip(Call& c) {
   const std::string mode = c.config.text("mode", "horizontal_and_vertical");
   if (mode != "horizontal" && mode != "vertical" && mode != "horizontal_and_vertical")
     c.config.invalid("'mode' is horizontal, vertical or horizontal_and_vertical; got '{}'", mode);
-  const Value flips = broadcast_to(compare(draw(c, x, {0, 1}), 0.5, Direction::LE), x.shape());
+  const Value flips = broadcast_to(compare(draw_by_image(c, x, {0, 1}), 0.5, Direction::LE), x.shape());
   if (mode != "vertical") x = select(flips, flip(x, {axes.width}), x);
   if (mode != "horizontal") x = select(flips, flip(x, {axes.height}), x);
   return x;
@@ -127,11 +90,9 @@ Outputs mapped_at_random(Call& c, const F& maps) {
   return convert(single ? squeeze(y, {0}) : y, given.dtype());
 }
 
-Value draw(Call& c, const Shape& each, Range range) { return c.uniform(each) * (range.high - range.low) + range.low; }
-
 Outputs random_rotation(Call& c) {
   return mapped_at_random(c, [&](const Shape& each, double height, double width) {
-    const Range factor = factor_of(c.config, "factor");
+    const Range factor = factor_of(c.config, "factor", -1);
     const Value angle = draw(c, each, {factor.low * 2 * std::numbers::pi, factor.high * 2 * std::numbers::pi});
     const Value cosine = unary(Op::cosine, angle), sine = unary(Op::sine, angle);
     const double x = (width - 1) / 2, y = (height - 1) / 2;
@@ -141,8 +102,8 @@ Outputs random_rotation(Call& c) {
 
 Outputs random_translation(Call& c) {
   return mapped_at_random(c, [&](const Shape& each, double height, double width) {
-    const Value down = draw(c, each, factor_of(c.config, "height_factor")) * height;
-    const Value across = draw(c, each, factor_of(c.config, "width_factor")) * width;
+    const Value down = draw(c, each, factor_of(c.config, "height_factor", -1)) * height;
+    const Value across = draw(c, each, factor_of(c.config, "width_factor", -1)) * width;
     const Value one = full_like(down, 1), zero = full_like(down, 0);
     return std::vector<Value>{one, zero, -across, zero, one, -down};
   });
@@ -150,31 +111,22 @@ Outputs random_translation(Call& c) {
 
 Outputs random_zoom(Call& c) {
   return mapped_at_random(c, [&](const Shape& each, double height, double width) {
-    const Value down = draw(c, each, factor_of(c.config, "height_factor")) + 1;
-    const Value across = c.config.has("width_factor") ? draw(c, each, factor_of(c.config, "width_factor")) + 1 : down;
+    const Value down = draw(c, each, factor_of(c.config, "height_factor", -1)) + 1;
+    const Value across = c.config.has("width_factor") ? draw(c, each, factor_of(c.config, "width_factor", -1)) + 1 : down;
     const Value zero = full_like(down, 0);
     return std::vector<Value>{across, zero, (1.0 - across) * ((width - 1) / 2), zero, down, (1.0 - down) * ((height - 1) / 2)};
   });
 }
 
-Outputs random_contrast(Call& c) {
-  if (!c.draws()) return plain(c);
-  const Value x = convert(image_input(c), c.policy.compute);
-  const ImageAxes axes = image_axes(x, c.config.channels_first());
-  const Json& given = c.config.get("factor");
-  const Range factor = given.is_number() ? Range{given.as_number(), given.as_number()} : factor_of(c.config, "factor");
-  const Value middle = mean(x, {axes.height, axes.width}, true);
-  const Value by = convert(draw(c, x, {1 - factor.low, 1 + factor.high}), x.dtype());
-  const Range range = value_range(c.config);
-  return clamp((x - middle) * by + middle, range.low, range.high);
-}
-
-Outputs random_brightness(Call& c) {
-  if (!c.draws()) return plain(c);
-  const Value x = convert(image_input(c), c.policy.compute);
-  const Range factor = factor_of(c.config, "factor"), range = value_range(c.config);
-  const Value by = convert(draw(c, x, factor) * (range.high - range.low), x.dtype());
-  return clamp(x + by, std::min(range.low, range.high), std::max(range.low, range.high));
+// With the sign that is drawn for both.
+Outputs random_shear(Call& c) {
+  return mapped_at_random(c, [&](const Shape& each, double, double) {
+    const Value sign = drawn_sign(c, each);
+    const Value down = draw(c, each, factor_of(c.config, "y_factor", -1)) * sign;
+    const Value across = draw(c, each, factor_of(c.config, "x_factor", -1)) * sign;
+    const Value one = full_like(down, 1), zero = full_like(down, 0);
+    return std::vector<Value>{one, across, zero, down, one, zero};
+  });
 }
 
 // What the options say happens in training, so any will do.
@@ -194,27 +146,27 @@ Rows augmentation_layers() {
       {"MixUp", unchanged, Masking::drop, random_options},
       {"RandAugment", to_float, Masking::drop, random_options},
       {"RandomBrightness", random_brightness, Masking::drop, random_options},
-      {"RandomColorDegeneration", unchanged, Masking::drop, random_options},
-      {"RandomColorJitter", unchanged, Masking::drop, random_options},
+      {"RandomColorDegeneration", random_color_degeneration, Masking::drop, random_options},
+      {"RandomColorJitter", random_color_jitter, Masking::drop, random_options},
       {"RandomContrast", random_contrast, Masking::drop, random_options},
       {"RandomElasticTransform", to_float, Masking::drop, random_options},
-      {"RandomErasing", to_float, Masking::drop, random_options},
+      {"RandomErasing", random_erasing, Masking::drop, random_options},
       {"RandomFlip", random_flip, Masking::drop, random_options},
-      {"RandomGaussianBlur", to_float, Masking::drop, random_options},
-      {"RandomGrayscale", unchanged, Masking::drop, random_options},
+      {"RandomGaussianBlur", random_gaussian_blur, Masking::drop, random_options},
+      {"RandomGrayscale", random_grayscale, Masking::drop, random_options},
       {"RandomHeight", to_float, Masking::drop, random_options, "of Keras 2"},
-      {"RandomHue", unchanged, Masking::drop, random_options},
-      {"RandomInvert", unchanged, Masking::drop, random_options},
+      {"RandomHue", random_hue, Masking::drop, random_options},
+      {"RandomInvert", random_invert, Masking::drop, random_options},
       {"RandomPerspective", to_float, Masking::drop, random_options},
-      {"RandomPosterization", unchanged, Masking::drop, random_options},
+      {"RandomPosterization", random_posterization, Masking::drop, random_options},
       {"RandomRotation", random_rotation, Masking::drop, random_options},
-      {"RandomSaturation", unchanged, Masking::drop, random_options},
-      {"RandomSharpness", to_float, Masking::drop, random_options},
-      {"RandomShear", to_float, Masking::drop, random_options},
+      {"RandomSaturation", random_saturation, Masking::drop, random_options},
+      {"RandomSharpness", random_sharpness, Masking::drop, random_options},
+      {"RandomShear", random_shear, Masking::drop, random_options},
       {"RandomTranslation", random_translation, Masking::drop, random_options},
       {"RandomWidth", to_float, Masking::drop, random_options, "of Keras 2"},
       {"RandomZoom", random_zoom, Masking::drop, random_options},
-      {"Solarization", to_float, Masking::drop, random_options},
+      {"Solarization", solarization, Masking::drop, random_options},
   };
   return rows;
 }

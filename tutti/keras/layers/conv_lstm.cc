@@ -15,27 +15,37 @@ Shape with_axes(const Ints& lead, const Ints& middle, const Ints& tail) {
   return out;
 }
 
+constexpr int64_t gate_count = 4;
+
 // x: [time, batch, spatial..., channels]
 CellRun conv_lstm_cell(Call& c, Value x) {
-  if (c.draws() && c.config.number("recurrent_dropout", 0) > 0) c.config.unsupported("recurrent_dropout is not done while training");
   int64_t spatial = x.rank() - 3, filters = c.config.positive("filters");
   Ints size = c.config.ints("kernel_size", spatial);
   Windows windows{.strides = c.config.ints("strides", spatial, Ints(static_cast<size_t>(spatial), 1)),
                   .dilation = c.config.ints("dilation_rate", spatial, Ints(static_cast<size_t>(spatial), 1)),
                   .padding = c.config.text("padding", "valid")};
-  Value kernel = c.weight("kernel", with_axes({}, size, {x.extent(-1), 4 * filters}));
-  Value recurrent = c.weight("recurrent_kernel", with_axes({}, size, {filters, 4 * filters}));
+  Value kernel = c.weight("kernel", with_axes({}, size, {x.extent(-1), gate_count * filters}));
+  Value recurrent = c.weight("recurrent_kernel", with_axes({}, size, {filters, gate_count * filters}));
   // All steps of all samples are one batch.
   Ints steps{x.extent(0), x.extent(1)}, image(x.shape().begin() + 2, x.shape().end());
   Value projected = convolve(reshape(x, with_axes({x.extent(0) * x.extent(1)}, image, {})), kernel, windows);
-  if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {4 * filters});
+  if (c.config.flag("use_bias", true)) projected = projected + c.weight("bias", {gate_count * filters});
   Ints positions(projected.shape().begin() + 1, projected.shape().end() - 1);
+  const Shape state = with_axes({x.extent(1)}, positions, {filters});
   auto step = [same = Windows{.strides = Ints(static_cast<size_t>(spatial), 1), .padding = "same"}](
                   Call& inside, Value p, const Values& states, const Values& weights) {
-    return lstm_gates(inside, p + convolve(states[0], weights[0], same), states[1]);
+    const Value h = states[0], kernels = weights[0];
+    if (weights.size() == 1) return lstm_gates(inside, p + convolve(h, kernels, same), states[1]);
+    // Each gate sees its own mask.
+    Values parts;
+    const int64_t each = kernels.extent(-1) / gate_count;
+    for (int64_t gate = 0; gate < gate_count; ++gate)
+      parts.push_back(convolve(h * index_axis(weights[1], 0, gate), slice_axis(kernels, -1, gate * each, (gate + 1) * each), same));
+    return lstm_gates(inside, p + concatenate(parts, -1), states[1]);
   };
-  return {
-      reshape(projected, with_axes(steps, positions, {4 * filters})), {recurrent}, with_axes({x.extent(1)}, positions, {filters}), step};
+  Values weights{recurrent};
+  if (const Value mask = recurrent_mask(c, gate_count, state)) weights.push_back(mask);
+  return {reshape(projected, with_axes(steps, positions, {gate_count * filters})), weights, state, step};
 }
 
 constexpr CellKind conv_lstm_kind{conv_lstm_cell, 2};

@@ -35,14 +35,6 @@ Value project_state(Value h, Value recurrent, Value mask, int64_t gates) {
   return concatenate(parts, -1);
 }
 
-// Recurrent dropout: drawn once for all steps. Absent where there is none.
-Value recurrent_mask(Call& c, int64_t gates, int64_t batch, int64_t units) {
-  const double rate = c.config.number("recurrent_dropout", 0);
-  if (!c.draws() || rate <= 0) return {};
-  const Shape shape{batch, gates, units};  // what a sample draws lies together
-  return transpose(dropped(c, full(c.graph, {c.policy.compute, shape}, 1), rate, shape), {1, 0, 2});
-}
-
 // With the mask behind them, if there is one.
 Values with_mask(Values weights, Value mask) {
   if (mask) weights.push_back(mask);
@@ -50,6 +42,14 @@ Values with_mask(Values weights, Value mask) {
 }
 
 }  // namespace
+
+Value recurrent_mask(Call& c, int64_t gates, const Shape& state) {
+  const double rate = c.config.number("recurrent_dropout", 0);
+  if (!c.draws() || rate <= 0) return {};
+  Ints extents = state.extents();
+  extents.insert(extents.begin() + 1, gates);  // what a sample draws lies together
+  return moveaxis(dropped(c, full(c.graph, {c.policy.compute, extents}, 1), rate, extents), {1}, {0});
+}
 
 Values lstm_gates(Call& inside, Value z, Value c) {
   Value i = recurrent_activation(inside, part(z, 0, 4));
@@ -111,7 +111,7 @@ CellRun lstm_cell(Call& c, Value x) {
   int64_t units = c.config.positive("units");
   Value kernel = c.weight("kernel", {x.extent(-1), 4 * units}), recurrent = c.weight("recurrent_kernel", {units, 4 * units});
   return lstm_run(x, kernel, recurrent, c.config.flag("use_bias", true) ? c.weight("bias", {4 * units}) : Value{},
-                  recurrent_mask(c, 4, x.extent(1), units));
+                  recurrent_mask(c, 4, {x.extent(1), units}));
 }
 
 CellRun gru_cell(Call& c, Value x) {
@@ -120,7 +120,7 @@ CellRun gru_cell(Call& c, Value x) {
   bool reset_after = c.config.flag("reset_after", c.lowering.keras_major >= 3);
   Value kernel = c.weight("kernel", {x.extent(-1), 3 * units}), recurrent = c.weight("recurrent_kernel", {units, 3 * units}), bias;
   if (c.config.flag("use_bias", true)) bias = c.weight("bias", reset_after ? Shape{2, 3 * units} : Shape{3 * units});
-  return (reset_after ? gru_run : gru_run_reset_before)(x, kernel, recurrent, bias, recurrent_mask(c, 3, x.extent(1), units));
+  return (reset_after ? gru_run : gru_run_reset_before)(x, kernel, recurrent, bias, recurrent_mask(c, 3, {x.extent(1), units}));
 }
 
 CellRun simple_rnn_cell(Call& c, Value x) {
@@ -131,7 +131,7 @@ CellRun simple_rnn_cell(Call& c, Value x) {
   auto step = [](Call& inside, Value p, const Values& states, const Values& weights) -> Values {
     return {activation(inside, p + project_state(states[0], weights[0], weights.size() > 1 ? weights[1] : Value{}, 1))};
   };
-  return {projected, with_mask({recurrent}, recurrent_mask(c, 1, x.extent(1), units)), {x.extent(1), units}, step};
+  return {projected, with_mask({recurrent}, recurrent_mask(c, 1, {x.extent(1), units})), {x.extent(1), units}, step};
 }
 
 const CellKind* find_cell(std::string_view class_name) {

@@ -36,6 +36,10 @@ const CellKind* find_cell(std::string_view class_name);
 CellRun lstm_run(Value x, Value kernel, Value recurrent, Value bias, Value mask = {});
 CellRun gru_run(Value x, Value kernel, Value recurrent, Value bias, Value mask = {});
 
+// Recurrent dropout: what the state, [batch, ...], is multiplied by at each gate, [gates, batch, ...], drawn once for all steps. Absent
+// where there is none.
+Value recurrent_mask(Call& c, int64_t gates, const Shape& state);
+
 // The next [h, c] from the sums at the gates, z: [..., 4 * units] in the order i, f, c, o.
 Values lstm_gates(Call& inside, Value z, Value c);
 

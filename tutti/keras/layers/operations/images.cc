@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layers/colors.h"
 #include "tutti/keras/layers/operations/rows.h"
 #include "tutti/keras/layers/resample.h"
 #include "tutti/keras/layers/windows.h"
@@ -114,47 +115,15 @@ Outputs rgb_to_grayscale(Call& c) {
   Images images = read_images(c);
   if (images.x.extent(3) == 1) return as_given(images, images.x);
   if (images.x.extent(3) != 3) c.config.invalid("takes 1 or 3 channels; got {}", to_string(images.x.type()));
-  DType dtype = float_type(images.x.dtype());
-  Value weights = convert(constant<float>(c.graph, {3, 1}, {0.2989f, 0.5870f, 0.1140f}), dtype);
-  Value gray = dot_general(convert(images.x, dtype), weights, {{}, {}, {3}, {0}});
-  return as_given(images, convert(gray, images.x.dtype()));
+  return as_given(images, rgb_to_gray(images.x));
 }
 
-struct Planes {
-  Images images;
-  Value a, b, d;  // [n, h, w]
-};
-Planes planes(Call& c) {
+template <Value (*change)(Value)>
+Outputs colours(Call& c) {
   Images images = read_images(c);
   if (!is_float(images.x.dtype()) || images.x.extent(3) != 3)
     c.config.invalid("takes three channels of floats; got {}", to_string(images.x.type()));
-  return {images, index_axis(images.x, 3, 0), index_axis(images.x, 3, 1), index_axis(images.x, 3, 2)};
-}
-
-Outputs rgb_to_hsv(Call& c) {
-  auto [images, red, green, blue] = planes(c);
-  double smallest = red.dtype() == DType::f16    ? 0x1p-10
-                    : red.dtype() == DType::bf16 ? 0x1p-7
-                    : red.dtype() == DType::f32  ? 0x1p-23
-                                                 : 0x1p-52;
-  auto cleaned = [&](Value x) { return select(compare(abs(x), smallest, Direction::LT), full_like(x, 0), x); };
-  Value r = cleaned(red), g = cleaned(green), b = cleaned(blue), zero = full_like(r, 0), one = full_like(r, 1);
-  Value value = maximum(maximum(r, g), b), range = value - minimum(minimum(r, g), b);
-  Value lit = compare(value, 0, Direction::GT), coloured = compare(range, 0, Direction::GT);
-  Value saturation = select(lit, range / select(lit, value, one), zero), norm = 1.0 / (6.0 * select(coloured, range, one));
-  Value hue = select(compare(value, g, Direction::EQ), norm * (b - r) + 2.0 / 6, norm * (r - g) + 4.0 / 6);
-  hue = select(compare(value, r, Direction::EQ), norm * (g - b), hue);
-  hue = select(coloured, hue, zero) + convert(compare(hue, 0, Direction::LT), hue.dtype());
-  return as_given(images, stack({hue, saturation, value}, 3));
-}
-
-Outputs hsv_to_rgb(Call& c) {
-  auto [images, hue, saturation, value] = planes(c);
-  Value turn = hue - floor(hue), angle = turn * 6.0;
-  Value parts[] = {abs(angle - 3.0) - 1.0, 2.0 - abs(angle - 2.0), 2.0 - abs(angle - 4.0)};
-  std::vector<Value> out;
-  for (Value part : parts) out.push_back(value * (1.0 - saturation + saturation * clamp(part, 0, 1)));
-  return as_given(images, stack(out, 3));
+  return as_given(images, change(images.x));
 }
 
 // The same window for each channel on its own.
@@ -352,12 +321,12 @@ Rows image_operations() {
       operation("CropImages", crop_images,
                 "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
       operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format"),
-      operation("HSVToRGB", hsv_to_rgb, "data_format"),
+      operation("HSVToRGB", colours<hsv_to_rgb>, "data_format"),
       operation("MapCoordinates", map_coordinates, "order fill_mode fill_value"),
       operation("PadImages", pad_images, "top_padding left_padding bottom_padding right_padding target_height target_width data_format"),
       refused("PerspectiveTransform", "it solves equations for its points; hint: affine_transform is done"),
       operation("RGBToGrayscale", rgb_to_grayscale, "data_format"),
-      operation("RGBToHSV", rgb_to_hsv, "data_format"),
+      operation("RGBToHSV", colours<rgb_to_hsv>, "data_format"),
       operation("Resize", resize, "size interpolation antialias crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value data_format"),
       operation("SSIM", ssim, "max_val filter_size filter_sigma k1 k2 data_format"),
       refused("ScaleAndTranslate", "sampling with scales from the data is not done; hint: resize is"),

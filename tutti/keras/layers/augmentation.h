@@ -1,0 +1,39 @@
+// What the layers of image augmentation share, and those of them that change colours (augmentation_colors.cc).
+#pragma once
+
+#include "tutti/keras/layer.h"
+
+namespace tutti::keras {
+
+struct Range {
+  double low, high;
+  bool operator==(const Range&) const = default;
+};
+inline constexpr Range byte_range{0, 255};
+Range value_range(const Config& config);  // of the pixels; 0 to 255 where nothing is said
+Value change_range(Value x, DType dtype, Range from, Range to);
+// A factor of a config: two numbers, or one that stands for both directions, but not below `lowest`.
+Range factor_of(const Config& config, const char* key, double lowest);
+
+Value plain_images(const Call& c);  // as they came; floats in files of Keras 2
+// f32, each of `each` by itself.
+Value draw(Call& c, const Shape& each, Range range);
+Value drawn_sign(Call& c, const Shape& each);  // 1 or -1
+// One an image, [n, 1, ...] of the rank of the images.
+Value draw_by_image(Call& c, Value images, Range range);
+
+Outputs random_brightness(Call& c);
+Outputs random_contrast(Call& c);
+Outputs random_color_degeneration(Call& c);
+Outputs random_color_jitter(Call& c);
+Outputs random_erasing(Call& c);
+Outputs random_gaussian_blur(Call& c);
+Outputs random_grayscale(Call& c);
+Outputs random_hue(Call& c);
+Outputs random_invert(Call& c);
+Outputs random_posterization(Call& c);
+Outputs random_saturation(Call& c);
+Outputs random_sharpness(Call& c);
+Outputs solarization(Call& c);
+
+}  // namespace tutti::keras
