@@ -24,6 +24,11 @@ Tensor samples(const keras::AnyModel& model, int64_t count) {
   return out;
 }
 
+std::vector<Type> rows_of(const keras::AnyModel& model) {
+  const auto& input = model.inputs()[0];
+  return {{input.dtype, Ints(input.shape.begin() + 1, input.shape.end())}};
+}
+
 TEST(batch_predictor, size_classes) {
   std::vector<int64_t> classes;
   for (int64_t count = 1; count <= 13; ++count) classes.push_back(size_class(count));
@@ -50,6 +55,66 @@ TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
   }
 }
 
+TEST(batch_predictor, several_batches_are_computed_side_by_side_and_give_the_same_rows) {
+  const auto net = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
+  BatchPredictor alone(net, {.batch = 1, .device = "cpu"}), predictor(net, {.batch = 1 << 20, .device = "cpu", .threads = 3});
+  for (const int64_t batch : {32, 37}) {  // whose rows are aligned in memory, and whose are not
+    const Tensor x = samples(*net, 11 * batch + 3), expected = alone.predict({x})[0];
+    PreparedPrediction prepared = predictor.prepare({x}, batch);
+    EXPECT_TRUE(prepared.is_side_by_side());
+    for (int turn = 0; turn < 50; ++turn) {
+      Tensor found = prepared.outputs()[0];
+      std::ranges::fill(found.bytes(), std::byte{0xff});
+      prepared.run();
+      ASSERT_TRUE(std::ranges::equal(found.bytes(), expected.bytes())) << batch << " at a time, turn " << turn;
+    }
+  }
+}
+
+TEST(batch_predictor, samples_may_be_fetched_by_the_threads_that_compute_them) {
+  const auto net = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
+  for (const int threads : {1, 3}) {
+    BatchPredictor predictor(net, {.batch = 1 << 20, .device = "cpu", .threads = threads});
+    for (const int64_t batch : {32, 37}) {
+      const Tensor x = samples(*net, 11 * batch + 3), expected = predictor.predict({x})[0];
+      const auto rows = rows_of(*net);
+      for (int turn = 0; turn < 20; ++turn) {
+        PreparedPrediction prepared = predictor.prepare(rows, 11 * batch + 3, batch);
+        prepared.run([&](int64_t first, int64_t count, std::span<const std::span<std::byte>> inputs) {
+          std::ranges::copy(x.bytes().subspan(static_cast<size_t>(first * 20), static_cast<size_t>(count * 20)), inputs[0].begin());
+        });
+        ASSERT_TRUE(std::ranges::equal(prepared.outputs()[0].bytes(), expected.bytes())) << batch << " at a time, turn " << turn;
+      }
+      PreparedPrediction prepared = predictor.prepare(rows, 11 * batch + 3, batch);
+      const auto breaks = [&](int64_t first, int64_t, auto) {
+        if (first >= 4 * batch) throw InvalidArgument("test", "no more rows");
+      };
+      EXPECT_THROW(prepared.run(breaks), InvalidArgument);
+    }
+  }
+}
+
+TEST(batch_predictor, few_samples_and_models_that_are_mostly_weights_are_computed_by_all_threads_together) {
+  const auto small = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
+  BatchPredictor few(small, {.batch = 32, .device = "cpu", .threads = 2}), weights(small, {.batch = 2, .device = "cpu", .threads = 2}),
+      reference(small, {.batch = 32, .device = "reference", .threads = 2});
+  EXPECT_FALSE(few.prepare({samples(*small, 63)}).is_side_by_side());
+  EXPECT_TRUE(few.prepare({samples(*small, 64)}).is_side_by_side());
+  EXPECT_FALSE(weights.prepare({samples(*small, 64)}).is_side_by_side());
+  const Tensor x = samples(*small, 70), got = reference.predict({x})[0], expected = few.predict({x})[0];
+  for (size_t i = 0; i < got.as<float>().size(); ++i) ASSERT_NEAR(got.as<float>()[i], expected.as<float>()[i], 1e-6);
+}
+
+TEST(batch_predictor, models_that_mix_samples_are_cut_where_keras_cuts_them) {
+  BatchPredictor predictor(model("centred.keras"), {.batch = 64, .device = "cpu"}),
+      exact(model("centred.keras"), {.batch = 4, .device = "cpu"});
+  const Tensor x = samples(predictor.model(), 10);
+  PreparedPrediction prepared = predictor.prepare({x}, 4);
+  prepared.run();
+  EXPECT_FALSE(prepared.is_side_by_side());
+  EXPECT_TRUE(std::ranges::equal(prepared.outputs()[0].bytes(), exact.predict({x})[0].bytes()));
+}
+
 TEST(batch_predictor, the_first_sizes_get_programs_of_their_own) {
   BatchPredictor predictor(model("dense.keras"), {.batch = 32, .device = "cpu"});
   for (int64_t count : {37, 37, 5, 37}) predictor.predict({samples(predictor.model(), count)});
@@ -72,20 +137,15 @@ TEST(batch_predictor, no_samples_give_empty_outputs) {
   EXPECT_EQ(predictor.predict({samples(predictor.model(), 0)})[0].shape()[0], 0);
 }
 
-std::vector<Type> rows_of(const keras::AnyModel& model) {
-  const auto& input = model.inputs()[0];
-  return {{input.dtype, Ints(input.shape.begin() + 1, input.shape.end())}};
-}
-
 TEST(best_batch, small_models_get_larger_batches_than_in_keras) {
   BatchPredictor predictor(model("dense.keras"), {.batch = 1 << 20, .device = "cpu"});
   const auto rows = rows_of(predictor.model());
-  const int64_t best = best_batch(predictor, rows, 10'000'000);
+  const int64_t best = best_batch(predictor, rows, int64_t{1} << 40);  // however long a compilation takes, it is worth it
   EXPECT_GT(best, 32);
   EXPECT_LE(best_batch(predictor, rows, 1000), 250) << "several batches of what there is";
   EXPECT_EQ(best_batch(predictor, rows, 100), 32);
   const int64_t before = predictor.compilations();
-  predictor.predict(made_of(rows, best));
+  predictor.prepare(made_of(rows, 4 * best), best).run();
   EXPECT_EQ(predictor.compilations(), before) << "what was measured is kept";
 }
 

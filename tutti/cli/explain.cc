@@ -38,6 +38,9 @@ Json step_json(const ExplainedStep& step) {
                          {"threads", step.threads},
                          {"flops", step.all_flops()},
                          {"bytes", step.all_bytes()}};
+  Json layers = Json::list();
+  for (const auto& layer : step.layers) layers.push(layer);
+  out.set("layers", layers);
   out.set("us", microseconds(step.seconds));
   out.set("predicted_us", microseconds(step.predicted));
   out.set("of_peak", step.of_peak() ? Json(*step.of_peak()) : Json());
@@ -84,6 +87,7 @@ Json to_json(const ExplainSettings& settings, const Explanation& found) {
   out.set("peak_memory_bytes", found.memory.device > 0 ? found.memory.device : found.memory.arena);
   out.set("memory", JsonMembers{{"weight_bytes", found.memory.weights},
                                 {"constant_bytes", found.memory.constants},
+                                {"packed_bytes", found.memory.packed},
                                 {"arena_bytes", found.memory.arena},
                                 {"without_reuse_bytes", found.memory.without_reuse}});
   out.set("passes", passes);
@@ -119,6 +123,14 @@ std::string ops_text(const std::vector<std::string>& ops, size_t longest) {
     out += next;
   }
   return out;
+}
+
+// "dense, dense_1" or "dense ... dense_7": the last one tells how far it goes.
+std::string layers_text(const std::vector<std::string>& layers, size_t longest) {
+  if (layers.empty()) return "";
+  std::string all;
+  for (const std::string& layer : layers) all += (all.empty() ? "" : ", ") + layer;
+  return all.size() <= longest ? all : layers.size() == 1 ? layers[0] : fmt::format("{} ... {}", layers.front(), layers.back());
 }
 
 std::string passes_table(const std::vector<PassReport>& passes, bool every) {
@@ -173,6 +185,9 @@ std::vector<Row> fold(const std::vector<ExplainedStep>& steps, bool every) {
     }
     ++same->count;
     same->step.runs += steps[i].runs;
+    for (const std::string& layer : steps[i].layers)
+      if (std::find(same->step.layers.begin(), same->step.layers.end(), layer) == same->step.layers.end())
+        same->step.layers.push_back(layer);
     if (steps[i].seconds) *same->step.seconds += *steps[i].seconds;
     if (steps[i].predicted) *same->step.predicted += *steps[i].predicted;
   }
@@ -204,6 +219,7 @@ std::string steps_table(const Explanation& found, bool every) {
   std::vector<std::vector<std::string>> table{{"KERNEL", "COVERS", "OUTPUT", "FLOPS", "BYTES", "TIME us", "ROOF us", "OF PEAK"}};
   // Times, where steps have them; what published roofs allow, where nothing runs.
   const size_t columns = found.sum ? 8 : 5;
+  const bool named = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.step.layers.empty(); });
   table[0].resize(columns);
   if (found.projected) table[0].push_back("ROOF us");
   for (const auto& [step, count] : rows) {
@@ -214,7 +230,13 @@ std::string steps_table(const Explanation& found, bool every) {
     table.back().resize(columns);
     if (found.projected) table.back().push_back(time_text(step.predicted) + (step.memory_bound ? " m" : " a"));
   }
-  std::string out = format_table(table, {false, false, false, true, true, true, true, true});
+  std::vector<bool> right{false, false, false, true, true, true, true, true};
+  if (named) {
+    table[0].insert(table[0].begin(), "LAYER");
+    for (size_t i = 0; i < rows.size(); ++i) table[i + 1].insert(table[i + 1].begin(), layers_text(rows[i].step.layers, every ? 60 : 20));
+    right.insert(right.begin(), false);
+  }
+  std::string out = format_table(table, right);
   if (rows.size() < all.size())
     out += fmt::format("and {} more, {} of the time; --verbose shows every step\n", all.size() - rows.size(),
                        percent(found.sum ? std::optional(1 - seconds_outside_loops(rows) / *found.sum) : std::nullopt));
@@ -315,8 +337,8 @@ std::string to_text(const ExplainSettings& settings, const Explanation& found, c
                      compiled ? fmt::format(" ({} fusions, {} library calls)", found.fusions, found.library_calls) : "",
                      human_count(static_cast<double>(found.flops)), human_bytes(found.bytes));
   out += fmt::format(
-      "memory    weights {}, constants {}; values {}{}{}\n", human_bytes(found.memory.weights), human_bytes(found.memory.constants),
-      human_bytes(found.memory.arena),
+      "memory    weights {}, constants {}{}; values {}{}{}\n", human_bytes(found.memory.weights), human_bytes(found.memory.constants),
+      found.memory.packed > 0 ? fmt::format(", packed {}", human_bytes(found.memory.packed)) : "", human_bytes(found.memory.arena),
       found.memory.without_reuse > 0 ? fmt::format(" ({} if each had its own place)", human_bytes(found.memory.without_reuse)) : "",
       found.memory.device > 0 ? fmt::format("; {} in all on the device", human_bytes(found.memory.device)) : "");
   if (found.projected)

@@ -18,6 +18,7 @@ struct FitSettings {
   bool log_steps = false, resume = false, recompute = false, deterministic = false;
   std::string devices;
   int64_t deadline = 60, bucket = 0;
+  std::string exchange = "memory";
   ParallelOptions parallel;
 };
 
@@ -36,7 +37,7 @@ Json parallel_json(const std::vector<ParallelPlan>& plans, const std::vector<Par
         replicas.push(std::move(phases));
       }
       one.set("seconds_by_replica", std::move(replicas));
-      if (times[i].exchange.has("buckets")) one.set("exchange", times[i].exchange);
+      if (times[i].exchange.size() > 0) one.set("exchange", times[i].exchange);
     }
     out.push(std::move(one));
   }
@@ -44,6 +45,9 @@ Json parallel_json(const std::vector<ParallelPlan>& plans, const std::vector<Par
 }
 
 std::string exchange_text(const Json& exchange) {
+  if (exchange.has("shared_bytes"))
+    return fmt::format("ranks share {} of memory: each updates a part of the weights, and reads the others' gradients where they lie",
+                       human_bytes(exchange.at("shared_bytes").as_int()));
   const Json &latency = exchange.has("latency_us") ? exchange.at("latency_us") : Json(), &hidden = exchange.at("hidden");
   std::string out = fmt::format("gradients of {} are exchanged in {} bucket{} of {} and more", human_bytes(exchange.at("bytes").as_int()),
                                 exchange.at("buckets").as_int(), exchange.at("buckets").as_int() == 1 ? "" : "s",
@@ -56,6 +60,8 @@ std::string exchange_text(const Json& exchange) {
 }
 
 void train(Console& console, FitSettings& settings) {
+  // Before the device is opened: a plugin of several hosts asks for the others.
+  const auto ranks = join_ranks(static_cast<double>(settings.deadline));
   open_asked_device(console, settings.device);
   const std::vector<FitJob> jobs = read_jobs(settings.jobs);
   FitOptions options;
@@ -75,10 +81,10 @@ void train(Console& console, FitSettings& settings) {
   options.parallel = settings.parallel;
   options.parallel.deadline = static_cast<double>(settings.deadline);
   options.parallel.bucket = settings.bucket << 10;
+  options.parallel.exchange = exchange_named(settings.exchange);
   options.parallel.devices = parse_devices(settings.devices, settings.device);
   if (!options.parallel.devices.empty()) options.device = options.parallel.devices[0];
   const std::vector<ParallelPlan> divided = parallel_plans(jobs, options);
-  const auto ranks = join_ranks(options.parallel.deadline);
   const bool speaks = ranks == nullptr || ranks->rank() == 0;
   if (!speaks) console.quiet = true;
   for (size_t i = 0; i < divided.size() && !console.json && !console.quiet; ++i)
@@ -125,7 +131,7 @@ void train(Console& console, FitSettings& settings) {
     console.print(all.dump(2) + "\n");
   }
   for (const ParallelTimes& times : done.parallel)
-    if (console.verbose && speaks && times.exchange.has("buckets"))
+    if (console.verbose && speaks && times.exchange.size() > 0)
       console.note(fmt::format("{}: {}", escape(times.job), exchange_text(times.exchange)));
   if (stop.asked() && failed > 0 && ranks != nullptr) throw InvalidArgument("fit", last);  // a launcher stops all when it has lost one
   if (stop.asked())
@@ -161,6 +167,8 @@ Action fit(Options& options) {
   options.option(settings->parallel.lr_scale, "--lr-scale", "none|linear|sqrt", "How the learning rate grows with the batch");
   options.option(settings->parallel.warmup_steps, "--warmup-steps", "Until the grown rate is reached; default: a tenth of all", 0,
                  int64_t{1} << 40);
+  options.option(settings->exchange, "--exchange", "memory|messages",
+                 "How ranks of one machine exchange gradients; ranks of several have messages; default memory");
   options.option(settings->bucket, "--bucket", "Kilobytes of gradients that ranks exchange at once; default: by measurement", 1, 1 << 30);
   options.flag(settings->parallel.synchronizes, "--sync-batch-norm", "Batch normalization by the whole batch, not by each device's part");
   options.option(settings->parallel.trace, "--trace", "FILE.json", "Write where the time of each step went, for Perfetto");

@@ -47,21 +47,23 @@ class Prediction {
     for (const Type& row : reader->rows()) sample_bytes += row.bytes();
     batch_ = settings_.batch > 0 ? settings_.batch : std::clamp<int64_t>((64 << 20) / sample_bytes, 1, 32);
     BatchPredictor predictor(model_, compile_options(settings_, batch_));
-    std::vector<std::vector<Tensor>> batches;
+    // Many batches at once, as they are computed side by side.
+    const int64_t most = predictor.samples_are_independent(reader->rows()) ? batch_ * std::max<int64_t>((1 << 20) / batch_, 1) : batch_;
+    std::vector<std::vector<Tensor>> pieces;
     int64_t samples = 0;
     for (;;) {
-      batches.push_back(reader->next(batch_));
-      int64_t count = batches.back()[0].shape()[0];
+      pieces.push_back(reader->next(most));
+      const int64_t count = pieces.back()[0].shape()[0];
       samples += count;
-      if (count < batch_) break;
+      if (count < most) break;
     }
-    if (batches.size() > 1 && batches.back()[0].shape()[0] == 0) batches.pop_back();
+    if (pieces.size() > 1 && pieces.back()[0].shape()[0] == 0) pieces.pop_back();
     if (samples == 0) fail<InvalidArgument>("predict", "--latency needs at least one sample; '{}' has none", settings_.input);
 
     std::vector<PreparedPrediction> prepared;
     double cold_start = 0;
-    for (const auto& batch : batches) {
-      prepared.push_back(predictor.prepare(batch));
+    for (const auto& piece : pieces) {
+      prepared.push_back(predictor.prepare(piece));
       prepared.back().run();
       if (prepared.size() == 1) cold_start = seconds_since_start();
     }

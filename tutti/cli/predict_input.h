@@ -20,6 +20,8 @@ class PredictInput {
   // What there is, at most `most` samples at once; what the journal's earlier runs finished is passed over, and must be the same.
   virtual std::unique_ptr<ItemSource> items(int64_t most, Journal* journal) = 0;
   virtual void prepare(const Item& item, Slots slots) const = 0;
+  // Whether prepare() takes any rows of an item, by `first` and `samples`.
+  virtual bool knows_rows_by_number() const { return false; }
   // Adds what must be the same for an interrupted run to go on.
   virtual void describe(Json& settings) const = 0;
   virtual std::string warning() const { return ""; }

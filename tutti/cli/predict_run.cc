@@ -46,15 +46,16 @@ class PredictRun {
     WatchedItems left(*items);
     const PipelineOptions options{.batch = piece_,
                                   .workers = workers(),
-                                  .queue = settings_.items.queue > 0 ? settings_.items.queue : 2 * piece_,
+                                  .queue = settings_.items.queue > 0 ? settings_.items.queue : (input_.named ? 2 : 4) * piece_,
                                   .max_wait = std::chrono::milliseconds(settings_.items.max_wait),
                                   .ahead = open_device(settings_.device)->is_asynchronous()};
-    const PipelineStages stages{
+    PipelineStages stages{
         .source = &left,
         .prepare = [&](const Item& item, Slots slots) { input_.prepare(item, slots); },
         .compute = [&](const std::vector<Tensor>& samples) { return begin(samples); },
         .write = [&](const FinishedBatch& batch) { take(batch); },
     };
+    if (fetches_) stages.compute_items = [&](const std::vector<Item>& piece) { return begin(piece); };
     progress_.emplace(console_, "predict", input_.samples());
     Pipeline pipeline(input_.rows(), options, stages);
     pipeline_ = &pipeline;
@@ -81,8 +82,10 @@ class PredictRun {
 
   CompileOptions largest() const { return compile_options(settings_, settings_.batch > 0 ? settings_.batch : int64_t{1} << 20); }
 
+  // Rows of a table are only copied, for which one is enough.
   int64_t workers() const {
-    return settings_.items.workers > 0 ? settings_.items.workers : std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+    if (settings_.items.workers > 0) return settings_.items.workers;
+    return input_.named ? std::max<int64_t>(std::thread::hardware_concurrency(), 1) : 1;
   }
 
   // The batch, and what the outputs look like: known before anything is computed.
@@ -90,17 +93,19 @@ class PredictRun {
     const std::vector<Type>& rows = input_.rows();
     batch_ = settings_.batch > 0 ? settings_.batch : best_batch(predictor_, rows, input_.samples());
     if (auto count = input_.samples()) batch_ = std::clamp<int64_t>(*count, 1, batch_);
-    std::vector<Tensor> outputs = predictor_.prepare(made_of(rows, batch_)).outputs();
-    NanMembers(model_).take(outputs);
-    specs_ = output_specs(model_, outputs);
-    row_a_sample_ = std::all_of(outputs.begin(), outputs.end(), [&](const Tensor& output) { return output.shape()[0] == batch_; });
     // Rows of a table are handed on in pieces that are worth it, some batches each.
     piece_ = batch_;
     int64_t bytes = 1;
     for (const Type& row : rows) bytes += row.bytes();
-    constexpr int64_t worth = 1 << 20;
-    if (!input_.named && row_a_sample_) piece_ *= std::clamp<int64_t>(worth / (bytes * batch_), 1, worth);
+    constexpr int64_t worth = 512 << 10;
+    if (!input_.named && predictor_.samples_are_independent(rows)) piece_ *= std::clamp<int64_t>(worth / (bytes * batch_), 1, worth);
     if (auto count = input_.samples()) piece_ = std::clamp<int64_t>(*count, 1, piece_);
+    const PreparedPrediction prepared = predictor_.prepare(rows, piece_, batch_);
+    fetches_ = input_.knows_rows_by_number() && prepared.computes_in_host_memory();
+    std::vector<Tensor> outputs = prepared.outputs();
+    NanMembers(model_).take(outputs);
+    specs_ = output_specs(model_, outputs);
+    row_a_sample_ = std::all_of(outputs.begin(), outputs.end(), [&](const Tensor& output) { return output.shape()[0] == piece_; });
   }
 
   void open_results() {
@@ -142,11 +147,22 @@ class PredictRun {
 
   // On a device that computes by itself, the samples are under way when it returns.
   PipelineResults begin(const std::vector<Tensor>& samples) {
-    auto prepared = std::make_shared<PreparedPrediction>(predictor_.prepare(samples));
+    auto prepared = std::make_shared<PreparedPrediction>(predictor_.prepare(samples, batch_));
     prepared->begin();
     return [this, prepared, count = samples[0].shape()[0]] {
       prepared->end();
       return checked(prepared->outputs(), count);
+    };
+  }
+
+  // A piece of a table, whose rows the device's threads read themselves.
+  PipelineResults begin(const std::vector<Item>& items) {
+    return [this, piece = items.at(0)] {
+      PreparedPrediction prepared = predictor_.prepare(input_.rows(), piece.samples, batch_);
+      prepared.run([&](int64_t first, int64_t count, Slots slots) {
+        input_.prepare({.name = "", .first = piece.first + first, .samples = count}, slots);
+      });
+      return checked(prepared.outputs(), piece.samples);
     };
   }
 
@@ -256,7 +272,7 @@ class PredictRun {
   NanMembers nan_members_;
   BatchPredictor predictor_;
   int64_t batch_ = 0, piece_ = 0, failed_ = 0, done_ = 0;
-  bool row_a_sample_ = true;
+  bool row_a_sample_ = true, fetches_ = false;
   std::vector<ArraySpec> specs_;
   std::shared_ptr<TopLabels> labels_;
   std::unique_ptr<Journal> journal_;     // where a run may be interrupted, or

@@ -35,8 +35,9 @@ void add_item_options(Options& options, ItemSettings& settings) {
                  "What keras.applications.NAME.preprocess_input does: resnet50, mobilenet_v2, ...");
   options.flag(settings.fast_decode, "--fast-decode",
                "Large JPEGs at 1/2, 1/4 or 1/8 of their size, then resized: faster, and not quite the pixels that Keras sees");
-  options.option(settings.workers, "--workers", "Threads that read and decode; default the cores", 1, 1024);
-  options.option(settings.queue, "--queue", "Samples on their way to the device, at most; default two batches", 1, 1 << 24);
+  options.option(settings.workers, "--workers", "Threads that read and decode; default the cores, of a table one", 1, 1024);
+  options.option(settings.queue, "--queue", "Samples on their way to the device, at most; default two batches, of a table some more", 1,
+                 1 << 24);
   options.option(settings.max_wait, "--max-wait",
                  "Milliseconds after which a batch that waits for paths is computed as it is; default 1000", 0, 1 << 30);
   options.choice(settings.on_error, "--on-error", {"skip", "stop"}, "What an image that cannot be read does to the run; default skip");

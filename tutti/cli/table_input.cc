@@ -38,6 +38,7 @@ class TableInput : public PredictInput {
     return std::make_unique<TableItems>(*reader_, most, journal ? journal->resumed() : 0);
   }
   void prepare(const Item& item, Slots slots) const override { reader_->write(item, slots); }
+  bool knows_rows_by_number() const override { return reader_->knows_rows_by_number(); }
   void describe(Json& settings) const override {
     describe_file(settings, "input", path_);
     settings.set("header", header_);

@@ -12,14 +12,6 @@ namespace {
 
 constexpr size_t most_classes = 1'000'000;
 
-// The fields of some columns, row by row.
-template <class F>
-void for_each_row(CsvReader& reader, const std::vector<size_t>& places, const F& take) {
-  std::vector<std::string> fields;
-  while (reader.next_text(fields))
-    for (size_t place : places) take(place, fields[place]);
-}
-
 }  // namespace
 
 std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file, const Json& columns) {
@@ -41,10 +33,9 @@ std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file,
   return out;
 }
 
-Tensor read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype) {
+void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, RowCollector& rows) {
   CsvReader reader(file);
-  std::vector<double> numbers;
-  for_each_row(reader, places, [&](size_t place, const std::string& text) {
+  const auto number_at = [&](size_t place, const std::string& text) {
     const auto number = parse_double(text);
     if (!number)
       reader.refuse(
@@ -52,33 +43,42 @@ Tensor read_csv(const std::string& file, const std::vector<size_t>& places, DTyp
                               : fmt::format("holds '{}', which is no number; hint: classes = true for names of classes", escape(text, 40)));
     if (!is_float(dtype) && *number != static_cast<double>(static_cast<int64_t>(std::clamp(*number, -9e15, 9e15))))
       reader.refuse(place, fmt::format("holds '{}'; a whole number is needed", escape(text, 40)));
-    numbers.push_back(*number);
+    return *number;
+  };
+  std::vector<std::string> fields;
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    while (reader.next_text(fields)) {
+      T* to = reinterpret_cast<T*>(rows.next().data());
+      for (size_t place : places) *to++ = convert_element<T>(number_at(place, fields[place]));
+    }
   });
-  const auto columns = static_cast<int64_t>(places.size());
-  return Tensor::of<double>({std::ssize(numbers) / std::max<int64_t>(columns, 1), columns}, numbers).converted(dtype);
 }
 
-Tensor read_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes) {
-  if (classes.empty()) {
-    std::set<std::string> names;
-    CsvReader reader(file);
-    for_each_row(reader, {place}, [&](size_t column, const std::string& text) {
-      names.insert(text);
-      if (names.size() > most_classes) reader.refuse(column, fmt::format("is the name of class number {}", names.size()));
-    });
-    classes.assign(names.begin(), names.end());
+void find_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes) {
+  std::set<std::string> names;
+  CsvReader reader(file);
+  std::vector<std::string> fields;
+  while (reader.next_text(fields)) {
+    names.insert(fields[place]);
+    if (names.size() > most_classes) reader.refuse(place, fmt::format("is the name of class number {}", names.size()));
   }
+  classes.assign(names.begin(), names.end());
+}
+
+void read_csv_classes(const std::string& file, size_t place, const std::vector<std::string>& classes,
+                      const std::function<void(int32_t)>& take) {
   std::map<std::string, int32_t, std::less<>> numbers;
   for (const std::string& name : classes) numbers.emplace(name, static_cast<int32_t>(numbers.size()));
-  std::vector<int32_t> labels;
   CsvReader reader(file);
-  for_each_row(reader, {place}, [&](size_t column, const std::string& text) {
+  std::vector<std::string> fields;
+  while (reader.next_text(fields)) {
+    const std::string& text = fields[place];
     const auto found = numbers.find(text);
     if (found == numbers.end())
-      reader.refuse(column, fmt::format("holds '{}', which is none of the classes{}", escape(text, 40), did_you_mean(text, classes)));
-    labels.push_back(found->second);
-  });
-  return Tensor::of<int32_t>({std::ssize(labels)}, labels);
+      reader.refuse(place, fmt::format("holds '{}', which is none of the classes{}", escape(text, 40), did_you_mean(text, classes)));
+    take(found->second);
+  }
 }
 
 }  // namespace tutti

@@ -1,8 +1,11 @@
 // Some columns of a .csv: numbers, or names of classes that become numbers.
 #pragma once
 
+#include <functional>
+
 #include "tutti/base/json.h"
 #include "tutti/data/csv.h"
+#include "tutti/data/row_source.h"
 
 namespace tutti {
 
@@ -10,11 +13,13 @@ namespace tutti {
 // the nearest.
 std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file, const Json& columns);
 
-// [rows, columns] of `dtype`.
-Tensor read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype);
+// Rows of these columns, [columns] of the collector's dtype.
+void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, RowCollector& rows);
 
-// A column of names: their numbers, i32 [rows]. Empty `classes` are found, and sorted. Throws InvalidArgument for a name that is none, with
-// its line and the nearest.
-Tensor read_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes);
+// A column of names. Empty `classes` are found, and sorted.
+void find_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes);
+// The number of each row's class, row by row. Throws InvalidArgument for a name that is none, with its line and the nearest.
+void read_csv_classes(const std::string& file, size_t place, const std::vector<std::string>& classes,
+                      const std::function<void(int32_t)>& take);
 
 }  // namespace tutti

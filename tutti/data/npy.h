@@ -13,6 +13,7 @@ class NpyReader {
   explicit NpyReader(const std::string& path) : NpyReader(open_file(path), path) {}
 
   const Type& type() const { return header_.type; }  // of the whole array
+  const std::string& file() const { return file_; }  // for messages
   // Rows begin, ..., begin + count - 1 of the first axis, in native byte order, row-major. Throws when they are not all there.
   Tensor rows(int64_t begin, int64_t count) const;
   void read(int64_t begin, int64_t count, std::span<std::byte> out) const;  // the same into memory of exactly their size

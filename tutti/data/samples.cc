@@ -47,6 +47,7 @@ class ArraySamples : public SampleReader {
     }
   }
   std::optional<int64_t> samples() const override { return samples_; }
+  bool knows_rows_by_number() const override { return true; }
 
  private:
   std::vector<NpyReader> arrays_;

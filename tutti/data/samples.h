@@ -25,6 +25,8 @@ class SampleReader {
   virtual Item take(int64_t count) = 0;
   // Writes them where they belong. Safe from many threads.
   virtual void write(const Item& samples, Slots slots) const = 0;
+  // Whether write() takes any rows of an item, by `first` and `samples`, without take().
+  virtual bool knows_rows_by_number() const { return false; }
   // Both at once: a tensor an input, [samples, row...].
   std::vector<Tensor> next(int64_t count);
   // How many there are in all, where the file says so before it is read.

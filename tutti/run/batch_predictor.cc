@@ -1,12 +1,16 @@
 #include "tutti/run/batch_predictor.h"
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/memory.h"
 #include "tutti/base/saturate.h"
 #include "tutti/data/rows.h"
 #include "tutti/device/bytes.h"
+#include "tutti/device/host.h"
 #include "tutti/graph/sample_axes.h"
 
 namespace tutti {
@@ -36,6 +40,15 @@ std::vector<Shape> with_batch(const std::vector<Shape>& shapes, int64_t count) {
   return out;
 }
 
+// Without copies where the bytes lie as the program wants them.
+void compute(Predictor& predictor, std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+  if (predictor.computes_in_host_memory() && std::all_of(inputs.begin(), inputs.end(), is_aligned) &&
+      std::all_of(outputs.begin(), outputs.end(), is_aligned))
+    predictor.run_in_place(inputs, outputs);
+  else
+    predictor.run(inputs, outputs);
+}
+
 // From and to where a batch that is filled up stands.
 template <class Copies>
 void copy(const Copies& list) {
@@ -53,45 +66,92 @@ int64_t size_class(int64_t count) {
 void PreparedPrediction::begin(size_t i) {
   Batch& batch = batches_[i];
   copy(batch.before);
-  if (batch.predictor->is_asynchronous()) batch.begun = batch.predictor->begin(batch.inputs);
+  if (device_->is_asynchronous()) batch.begun = batch.predictors->front().begin(batch.inputs);
 }
 
 void PreparedPrediction::begin() {
-  if (!batches_.empty()) begin(0);
+  if (!batches_.empty() && !is_side_by_side()) begin(0);
 }
 
 // While a batch computes, the inputs of the next go over.
 void PreparedPrediction::end() {
+  if (is_side_by_side())
+    return for_each_batch([](Batch& batch, Predictor& predictor) {
+      copy(batch.before);
+      compute(predictor, batch.inputs, batch.outputs);
+      copy(batch.after);
+    });
   for (size_t i = 0; i < batches_.size(); ++i) {
     Batch& batch = batches_[i];
     if (i + 1 < batches_.size()) begin(i + 1);
+    Predictor& predictor = batch.predictors->front();
     if (batch.begun)
-      batch.predictor->end(*std::exchange(batch.begun, {}), batch.outputs);
+      predictor.end(*std::exchange(batch.begun, {}), batch.outputs);
     else
-      batch.predictor->run(batch.inputs, batch.outputs);
+      compute(predictor, batch.inputs, batch.outputs);
     copy(batch.after);
   }
 }
 
+void PreparedPrediction::for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body) {
+  std::mutex mutex;
+  std::exception_ptr failure;
+  device_->side_by_side(threads_, static_cast<int64_t>(batches_.size()), [&](int64_t i, int slot) {
+    Batch& batch = batches_[static_cast<size_t>(i)];
+    try {
+      body(batch, (*batch.predictors)[static_cast<size_t>(slot)]);
+    } catch (...) {
+      std::scoped_lock lock(mutex);
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
+void PreparedPrediction::run(const Fetch& fetch) {
+  for_each_batch([&](Batch& batch, Predictor& predictor) {
+    const auto& types = predictor.input_types();
+    std::vector<std::span<const std::byte>> inputs;
+    std::vector<std::span<std::byte>> slots;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const std::span<std::byte> all = predictor.input(i);
+      inputs.push_back(all);
+      slots.push_back(all.first(all.size() / static_cast<size_t>(types[i].shape[0]) * static_cast<size_t>(batch.count)));
+      std::ranges::fill(all.subspan(slots.back().size()), std::byte{0});
+    }
+    fetch(batch.first, batch.count, slots);
+    compute(predictor, inputs, batch.outputs);
+    copy(batch.after);
+  });
+}
+
+bool PreparedPrediction::computes_in_host_memory() const {
+  const auto is_host = [](const Batch& batch) { return batch.predictors->front().computes_in_host_memory(); };
+  return std::all_of(batches_.begin(), batches_.end(), is_host);
+}
+
 int64_t PreparedPrediction::flops() const {
   int64_t sum = 0;
-  for (const Batch& batch : batches_) sum = saturating_add(sum, batch.predictor->stats().flops);
+  for (const Batch& batch : batches_) sum = saturating_add(sum, batch.predictors->front().stats().flops);
   return sum;
 }
 
 void PreparedPrediction::pad(Batch& batch) {
+  const Predictor& predictor = batch.predictors->front();
+  const auto& types = predictor.input_types();
+  if (types.empty() || types[0].shape[0] == batch.count) return;
   const auto zeros = [&](const Type& type) {
     Tensor& tensor = batch.padded.emplace_back(type);
     std::fill(tensor.bytes().begin(), tensor.bytes().end(), std::byte{0});
     return tensor.bytes();
   };
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
-    auto place = zeros(batch.predictor->input_types()[i]);
+    auto place = zeros(types[i]);
     batch.before.push_back({batch.inputs[i], place.first(batch.inputs[i].size())});
     batch.inputs[i] = place;
   }
   for (size_t i = 0; i < batch.outputs.size(); ++i) {
-    auto place = zeros(batch.predictor->output_types()[i]);
+    auto place = zeros(predictor.output_types()[i]);
     batch.after.push_back({place, batch.outputs[i]});
     batch.outputs[i] = place;
   }
@@ -102,22 +162,27 @@ BatchPredictor::BatchPredictor(std::shared_ptr<const keras::AnyModel> model, Com
   if (batch() < 1) fail<InvalidArgument>("predict", "a batch has at least one sample; got {}", batch());
 }
 
-std::shared_ptr<Predictor> BatchPredictor::find(const std::vector<Shape>& shapes) {
-  auto found = std::find_if(programs_.begin(), programs_.end(), [&](const Entry& entry) { return entry.shapes == shapes; });
+std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::find(const std::vector<Shape>& shapes, int side_by_side) {
+  auto found = std::find_if(programs_.begin(), programs_.end(),
+                            [&](const Entry& entry) { return entry.shapes == shapes && entry.side_by_side == side_by_side; });
   if (found == programs_.end()) return nullptr;
   programs_.splice(programs_.begin(), programs_, found);
-  return programs_.front().predictor;
+  return programs_.front().predictors;
 }
 
-std::shared_ptr<Predictor> BatchPredictor::compile(const std::vector<Shape>& shapes) {
+std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::compile(const std::vector<Shape>& shapes, int side_by_side) {
   CompileOptions own = options_;
   own.batch = shapes.empty() ? 1 : shapes[0][0];
   own.input_shapes = shapes;
-  programs_.push_front({shapes, std::make_shared<Predictor>(*model_, own)});
-  options_.cache = programs_.front().predictor->cache();  // weights are prepared once
+  if (side_by_side > 1) own.threads = 1;
+  auto predictors = std::make_shared<Predictors>();
+  predictors->emplace_back(*model_, own);
+  for (int i = 1; i < side_by_side; ++i) predictors->push_back(predictors->front().context());
+  options_.cache = predictors->front().cache();  // weights are prepared once
+  programs_.push_front({shapes, side_by_side, std::move(predictors)});
   ++compilations_;
   if (programs_.size() > most_programs) programs_.pop_back();
-  return programs_.front().predictor;
+  return programs_.front().predictors;
 }
 
 bool BatchPredictor::may_be_padded(const std::vector<Shape>& shapes) {
@@ -131,36 +196,39 @@ bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) {
   return may_be_padded(shapes);
 }
 
-std::shared_ptr<Predictor> BatchPredictor::program_for(int64_t count, const std::vector<Shape>& shapes) {
-  const auto exact = with_batch(shapes, count);
-  if (auto known = find(exact)) return known;
-  if (count == batch() || programs_.size() < most_exact_programs || !may_be_padded(shapes)) return compile(exact);
-  const auto larger = with_batch(shapes, std::min(batch(), size_class(count)));
-  auto known = find(larger);
-  return known ? known : compile(larger);
+// Where each thread computes batches of its own, it reads all weights for each: worth it where they are little beside the arithmetic.
+int BatchPredictor::threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
+  constexpr int64_t flops_a_byte = 16;             // a matrix's, with 32 samples
+  constexpr int64_t most_memory_bytes = 32 << 20;  // of each thread
+  const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
+  if (threads <= 1 || samples < 2 * largest || !may_be_padded(shapes)) return 1;
+  const auto predictors = program_for(largest, largest, shapes, threads);
+  const ProgramStats& stats = predictors->front().stats();
+  const bool worth = predictors->front().computes_in_host_memory() && stats.peak_memory_bytes <= most_memory_bytes &&
+                     stats.flops >= saturating_multiply(flops_a_byte, stats.weight_bytes);
+  return worth ? threads : 1;
 }
 
-PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given) {
-  const auto& specs = model_->inputs();
-  if (given.size() != specs.size()) fail<InvalidArgument>("predict", "the model takes {} inputs; got {}", specs.size(), given.size());
+std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::program_for(int64_t count, int64_t largest, const std::vector<Shape>& shapes,
+                                                                        int side_by_side) {
+  const auto exact = with_batch(shapes, count);
+  if (auto known = find(exact, side_by_side)) return known;
+  if (count == largest || programs_.size() < most_exact_programs || !may_be_padded(shapes)) return compile(exact, side_by_side);
+  const auto larger = with_batch(shapes, std::min(largest, size_class(count)));
+  auto known = find(larger, side_by_side);
+  return known ? known : compile(larger, side_by_side);
+}
+
+PreparedPrediction BatchPredictor::cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
   PreparedPrediction prepared;
-  std::vector<Shape> shapes;
-  int64_t samples = -1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (given[i].shape().rank() < 1) fail<InvalidArgument>("predict", "input '{}' has no axis of samples", specs[i].name);
-    if (samples >= 0 && given[i].shape()[0] != samples)
-      fail<InvalidArgument>("predict", "inputs have as many samples; '{}' has {}, '{}' {}", specs[0].name, samples, specs[i].name,
-                            given[i].shape()[0]);
-    samples = given[i].shape()[0];
-    prepared.inputs_.push_back(given[i].dtype() == specs[i].dtype ? given[i] : given[i].converted(specs[i].dtype));
-    shapes.push_back(given[i].shape());
-  }
-  for (int64_t begin = 0; begin == 0 || begin < samples; begin += batch()) {
+  prepared.device_ = open_device(options_.device);
+  prepared.threads_ = threads_for(samples, largest, shapes);
+  for (int64_t begin = 0; begin == 0 || begin < samples; begin += largest) {
     // No samples at all: one would do to know what the outputs look like.
-    const int64_t count = samples == 0 ? 1 : std::min(batch(), samples - begin);
-    PreparedPrediction::Batch batch{program_for(count, shapes), {}, {}, {}, {}, {}, {}};
-    const auto& types = batch.predictor->output_types();
-    const int64_t computed = shapes.empty() ? count : batch.predictor->input_types()[0].shape[0];
+    const int64_t count = samples == 0 ? 1 : std::min(largest, samples - begin);
+    PreparedPrediction::Batch batch{program_for(count, largest, shapes, prepared.threads_), begin, count, {}, {}, {}, {}, {}, {}};
+    const auto& types = batch.predictors->front().output_types();
+    const int64_t computed = shapes.empty() ? count : batch.predictors->front().input_types()[0].shape[0];
     for (size_t i = prepared.outputs_.size(); i < types.size(); ++i) {
       Ints extents = types[i].shape.extents();
       if (count == samples && computed == count) {  // one batch: whatever the model makes of it
@@ -174,11 +242,41 @@ PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given) {
       prepared.outputs_.emplace_back(types[i].dtype, extents);
     }
     if (samples == 0) break;
-    for (const Tensor& tensor : prepared.inputs_) batch.inputs.push_back(rows(tensor, begin, count));
     for (Tensor& tensor : prepared.outputs_) batch.outputs.push_back(count == samples ? tensor.bytes() : rows(tensor, begin, count));
-    if (computed != count) PreparedPrediction::pad(batch);
     prepared.batches_.push_back(std::move(batch));
   }
+  return prepared;
+}
+
+PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given, std::optional<int64_t> together) {
+  const auto& specs = model_->inputs();
+  if (given.size() != specs.size()) fail<InvalidArgument>("predict", "the model takes {} inputs; got {}", specs.size(), given.size());
+  std::vector<Tensor> inputs;
+  std::vector<Shape> shapes;
+  int64_t samples = -1;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i].shape().rank() < 1) fail<InvalidArgument>("predict", "input '{}' has no axis of samples", specs[i].name);
+    if (samples >= 0 && given[i].shape()[0] != samples)
+      fail<InvalidArgument>("predict", "inputs have as many samples; '{}' has {}, '{}' {}", specs[0].name, samples, specs[i].name,
+                            given[i].shape()[0]);
+    samples = given[i].shape()[0];
+    inputs.push_back(given[i].dtype() == specs[i].dtype ? given[i] : given[i].converted(specs[i].dtype));
+    shapes.push_back(given[i].shape());
+  }
+  PreparedPrediction prepared = cut(samples, std::min(batch(), together.value_or(batch())), shapes);
+  prepared.inputs_ = std::move(inputs);
+  for (auto& batch : prepared.batches_) {
+    for (const Tensor& tensor : prepared.inputs_) batch.inputs.push_back(rows(tensor, batch.first, batch.count));
+    PreparedPrediction::pad(batch);
+  }
+  return prepared;
+}
+
+PreparedPrediction BatchPredictor::prepare(const std::vector<Type>& one, int64_t samples, int64_t together) {
+  std::vector<Shape> shapes;
+  for (const Type& row : one) shapes.push_back(with_rows(samples, row.shape));
+  PreparedPrediction prepared = cut(samples, std::min(batch(), together), shapes);
+  for (auto& batch : prepared.batches_) PreparedPrediction::pad(batch);
   return prepared;
 }
 

@@ -3,8 +3,12 @@
 // A program is compiled per batch size on demand. The first sizes get programs of their own; when more turn up, a batch is filled with
 // zeros to the next size class (1, 2, 3, 4, 6, 8, 12, 16, ...), so that there is a bounded number of programs whatever sizes come. Models
 // that mix the samples of a batch always get the exact size.
+//
+// Several batches at once are computed side by side where the device has threads: each batch by one thread from the first layer to the
+// last, so that nobody waits for another between the layers and what lies between them stays in that thread's cache.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <optional>
 
@@ -19,16 +23,25 @@ class PreparedPrediction {
     begin();
     end();
   }
+  // The same of samples that nobody has given yet: each thread fetches those of its batch just before it computes them, so that they come
+  // from its cache. On devices that compute in host memory. fetch() writes samples from `first` on, so many as go into `inputs`, and is
+  // called from several threads at once.
+  using Fetch = std::function<void(int64_t first, int64_t count, std::span<const std::span<std::byte>> inputs)>;
+  void run(const Fetch& fetch);
   // The same in halves: on a device that computes by itself, the first batch is under way between them.
   void begin();
   void end();
   const std::vector<Tensor>& outputs() const { return outputs_; }
   int64_t flops() const;  // of a run
+  bool is_side_by_side() const { return threads_ > 1; }
+  bool computes_in_host_memory() const;
 
  private:
   friend class BatchPredictor;
+  using Predictors = std::vector<Predictor>;  // of one program: one, or one for each thread
   struct Batch {
-    std::shared_ptr<Predictor> predictor;
+    std::shared_ptr<Predictors> predictors;
+    int64_t first = 0, count = 0;                    // samples
     std::vector<std::span<const std::byte>> inputs;  // of the program
     std::vector<std::span<std::byte>> outputs;
     // Fewer samples than the program computes stand in tensors of its size.
@@ -42,6 +55,10 @@ class PreparedPrediction {
   };
   static void pad(Batch& batch);
   void begin(size_t batch);
+  // body(batch, predictor) for each batch, side by side where that is.
+  void for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body);
+  std::shared_ptr<Device> device_;
+  int threads_ = 1;  // that compute batches side by side
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Batch> batches_;
 };
@@ -53,7 +70,10 @@ class BatchPredictor {
 
   // One tensor an input in the model's order, first axis the samples; gives one tensor an output. Converts dtypes as Keras does.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
-  PreparedPrediction prepare(const std::vector<Tensor>& inputs);
+  // `batch`: at most so many samples together, if fewer than batch().
+  PreparedPrediction prepare(const std::vector<Tensor>& inputs, std::optional<int64_t> batch = {});
+  // For run(fetch): so many samples, of which one is `rows`.
+  PreparedPrediction prepare(const std::vector<Type>& rows, int64_t samples, int64_t batch);
   const keras::AnyModel& model() const { return *model_; }
   int64_t batch() const { return options_.batch; }
   const std::string& device() const { return options_.device; }
@@ -62,14 +82,20 @@ class BatchPredictor {
   bool samples_are_independent(const std::vector<Type>& rows);
 
  private:
+  using Predictors = PreparedPrediction::Predictors;
   struct Entry {
     std::vector<Shape> shapes;
-    std::shared_ptr<Predictor> predictor;
+    int side_by_side;  // so many predictors of one thread each, or 1: one with as many threads as it likes
+    std::shared_ptr<Predictors> predictors;
   };
-  std::shared_ptr<Predictor> program_for(int64_t count, const std::vector<Shape>& shapes);
-  std::shared_ptr<Predictor> find(const std::vector<Shape>& shapes);
-  std::shared_ptr<Predictor> compile(const std::vector<Shape>& shapes);
+  // Programs for batches of at most `largest` samples.
+  std::shared_ptr<Predictors> program_for(int64_t count, int64_t largest, const std::vector<Shape>& shapes, int side_by_side);
+  std::shared_ptr<Predictors> find(const std::vector<Shape>& shapes, int side_by_side);
+  std::shared_ptr<Predictors> compile(const std::vector<Shape>& shapes, int side_by_side);
   bool may_be_padded(const std::vector<Shape>& shapes);
+  // Batches and outputs, without inputs.
+  PreparedPrediction cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
+  int threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
   int64_t compilations_ = 0;

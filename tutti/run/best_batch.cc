@@ -36,17 +36,20 @@ int64_t usual_batch(BatchPredictor& predictor, const std::vector<Type>& rows, in
 
 int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std::optional<int64_t> samples) {
   constexpr int64_t most_bytes = 64 << 20;
-  constexpr int64_t larger_bytes = 256 << 10;  // of a batch larger than Keras's: memory hardly depends on what is measured
-  constexpr double long_enough = 400e-6;       // a batch of so many seconds gains nothing from being larger
+  // Of a batch larger than Keras's: what a core's cache has room for, so that memory hardly depends on what is measured.
+  constexpr int64_t larger_bytes = 96 << 10;
+  constexpr double long_enough = 400e-6;  // so many seconds gain nothing from being more
   int64_t sample_bytes = 1;
   for (const Type& row : rows) sample_bytes += row.bytes();
   const int64_t most = std::clamp<int64_t>(most_bytes / sample_bytes, 1, predictor.batch());
   if (most <= fewest) return most;
   if (const int64_t usual = usual_batch(predictor, rows, sample_bytes); usual < as_keras) return std::min(most, usual);
   if (most <= as_keras || samples.value_or(INT64_MAX) < 16 * as_keras) return std::min(most, as_keras);
-  PreparedPrediction first = predictor.prepare(made_of(rows, as_keras));
-  constexpr int64_t small = 50'000'000;  // floating-point operations, less than long_enough
-  if (first.flops() > small || !predictor.samples_are_independent(rows)) return as_keras;
+  if (!predictor.samples_are_independent(rows)) return as_keras;
+  constexpr int64_t several = 4;  // batches that are measured together, as they will be computed
+  PreparedPrediction first = predictor.prepare(made_of(rows, several * as_keras), as_keras);
+  constexpr int64_t small = several * 50'000'000;  // floating-point operations, less than long_enough
+  if (first.flops() > small) return as_keras;
 
   int64_t best = as_keras;
   double least = INFINITY;  // seconds a sample
@@ -54,7 +57,7 @@ int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std
   const int64_t largest = std::min({most, std::max(as_keras, larger_bytes / sample_bytes), samples.value_or(INT64_MAX) / 4});
   for (int64_t size = as_keras; size <= largest; size *= 4) {
     const Stopwatch compiling;
-    PreparedPrediction batch = size == as_keras ? std::move(first) : predictor.prepare(made_of(rows, size));
+    PreparedPrediction batch = size == as_keras ? std::move(first) : predictor.prepare(made_of(rows, several * size), size);
     batch.run();
     const double compiled = compiling.seconds();
     double seconds = INFINITY;
@@ -63,7 +66,7 @@ int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std
       batch.run();
       seconds = std::min(seconds, watch.seconds());
     }
-    const double each = seconds / static_cast<double>(size);
+    const double each = seconds / static_cast<double>(several * size);
     least = std::min(least, each);
     if (each <= 1.05 * least) best = size;  // of equals the larger: less is handed on
     // The next size has to be worth its compilation.

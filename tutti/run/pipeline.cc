@@ -46,18 +46,19 @@ class Pipeline::Run {
         tasks_(static_cast<size_t>(options.queue)),
         free_(static_cast<size_t>(batches_)),
         begun_(static_cast<size_t>(batches_)),
-        finished_(1) {
+        finished_(2) {
     if (options.batch < 1 || options.workers < 1 || options.queue < 1)
       fail<InvalidArgument>("pipeline", "batch, workers and queue are at least 1; got {}, {} and {}", options.batch, options.workers,
                             options.queue);
     for (int64_t i = 0; i < batches_; ++i) {
       pool_.push_back(std::make_unique<FillingBatch>());
-      for (const Type& row : rows_) pool_.back()->inputs.emplace_back(row.dtype, with_rows(options.batch, row.shape));
+      if (!stages_.compute_items)
+        for (const Type& row : rows_) pool_.back()->inputs.emplace_back(row.dtype, with_rows(options.batch, row.shape));
       free_.push(pool_.back().get());
     }
     counters_[source].name = "source";
     counters_[workers].name = "workers";
-    counters_[workers].threads = options.workers;
+    counters_[workers].threads = stages_.compute_items ? 0 : options.workers;
     counters_[device].name = "device";
     counters_[writer].name = "writer";
   }
@@ -65,7 +66,7 @@ class Pipeline::Run {
   void operator()(const std::atomic<bool>& stop) {
     std::vector<std::thread> threads;
     threads.emplace_back([&] { guarded([&] { feed(stop); }); });
-    for (int64_t i = 0; i < options_.workers; ++i) threads.emplace_back([&] { work(); });
+    for (int64_t i = 0; i < counters_[workers].threads; ++i) threads.emplace_back([&] { work(); });
     threads.emplace_back([&] { guarded([&] { write(); }); });
     guarded([&] { compute(); });
     finished_.close();
@@ -87,6 +88,7 @@ class Pipeline::Run {
     queue(workers, tasks_);
     queue(device, begun_);
     queue(writer, finished_);
+    std::erase_if(out, [](const StageCounters& stage) { return stage.threads == 0; });
     return out;
   }
 
@@ -97,7 +99,8 @@ class Pipeline::Run {
     std::vector<Tensor> inputs;  // [batch, row...]
     int64_t samples = 0;
     std::vector<std::string> names, errors;
-    int64_t open = 0;  // items not yet prepared, and one more until the source has given the batch up
+    std::vector<Item> items;  // for compute_items
+    int64_t open = 0;         // items not yet prepared, and one more until the source has given the batch up
     FinishedBatch result = {};
   };
   struct Task {
@@ -167,7 +170,7 @@ class Pipeline::Run {
           auto fresh = free_.pop();
           if (!fresh) break;
           batch = *fresh;
-          batch->names.clear(), batch->errors.clear(), batch->samples = 0, batch->open = 1;
+          batch->names.clear(), batch->errors.clear(), batch->items.clear(), batch->samples = 0, batch->open = 1;
           begun = std::chrono::steady_clock::now();
           begun_.push(batch);
         }
@@ -177,11 +180,15 @@ class Pipeline::Run {
           batch->names.push_back(item.name);
           batch->errors.emplace_back();
           batch->samples += item.samples;
-          ++batch->open;
+          if (!stages_.compute_items) ++batch->open;
         }
         own.items += item.samples;
-        task.item = std::move(item);
-        if (!tasks_.push(std::move(task))) break;
+        if (stages_.compute_items) {
+          batch->items.push_back(std::move(item));
+        } else {
+          task.item = std::move(item);
+          if (!tasks_.push(std::move(task))) break;
+        }
         if (batch->samples == options_.batch) let_go();
         time.to(own.waiting_for_output);
         add(source, own);
@@ -268,7 +275,7 @@ class Pipeline::Run {
         if (failed_) break;
       }
       time.to(own.waiting_for_input);
-      Begun begun{&filling, stages_.compute(samples_of(filling))};
+      Begun begun{&filling, stages_.compute_items ? stages_.compute_items(filling.items) : stages_.compute(samples_of(filling))};
       if (last && !finish(*std::exchange(last, {}), time, own)) break;
       if (options_.ahead)
         last = std::move(begun);

@@ -7,10 +7,25 @@
 
 namespace tutti {
 
+namespace {
+
+// Every node is named after the innermost layer that made it; nested ones follow their parents.
+void name_layers(Graph& graph, const std::vector<keras::LayerTrace>& trace) {
+  std::vector<std::string> names;
+  for (const keras::LayerTrace& layer : trace) {
+    graph.set_origin(layer.first_node, std::min(layer.end_node, graph.nodes().size()), static_cast<int32_t>(names.size()), true);
+    names.push_back(layer.name);
+  }
+  graph.set_origins(std::make_shared<const std::vector<std::string>>(std::move(names)));
+}
+
+}  // namespace
+
 Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, const std::shared_ptr<Device>& device,
                 std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
   std::vector<keras::LayerTrace> trace;
   Graph graph = model.lower({options.batch, options.input_shapes, &trace});
+  name_layers(graph, trace);
   return arrange(std::move(graph), trace, device, {options.arrangement, options.threads, options.precision}, cache, groups);
 }
 
