@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/run/made_model.h"
+#include "tutti/base/disk_cache.h"
 #include "tutti/base/error.h"
 #include "tutti/graph/build.h"
 #include "tutti/run/batch_predictor.h"
@@ -161,6 +167,48 @@ std::string message(F&& f) {
     return e.what();
   }
   return "";
+}
+
+// What one process measures the next one knows; a damaged entry is measured again.
+TEST(ensemble, decisions_are_kept_on_disk) {
+  namespace fs = std::filesystem;
+  const fs::path decisions = fs::temp_directory_path() / fmt::format("tutti_decisions_{}", ::getpid());
+  setenv("TUTTI_CACHE", decisions.c_str(), 1);
+  const auto groups = [](std::vector<std::vector<float>> factors) {
+    const Ensemble ensemble(lines(factors), {parse_reductions("max")});
+    std::shared_ptr<CompileCache> cache;
+    std::vector<ArrangedGroup> out;
+    lower_for(ensemble, {.batch = 7}, open_device("cpu"), cache, &out);
+    return out;
+  };
+  const auto entries = [&] { return std::distance(fs::directory_iterator(decisions), fs::directory_iterator()); };
+  const auto first = groups({{1, 2, 3}, {4, 5, 6}});
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].reason, "");
+  ASSERT_EQ(entries(), 1);
+  const fs::path path = fs::directory_iterator(decisions)->path();
+  std::string key, text;
+  {
+    std::ifstream file(path, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+    uint64_t length = 0;
+    std::memcpy(&length, text.data() + 20, 8);
+    key = text.substr(28, length);
+  }
+  for (const char* other : {"", "stacked", "nonsense 1\n", "stacked merged\n", "stacked merged 1\nlooped merged 1\n"}) {
+    DiskCache().store(key, other);
+    const auto found = kept_arrangement(key, first);
+    EXPECT_FALSE(found) << other;
+  }
+  DiskCache().store(key, "looped merged 3e-05 stacked 2e-05 looped 1e-05\n");
+  const auto found = kept_arrangement(key, first);
+  ASSERT_TRUE(found);
+  EXPECT_EQ((*found)[0].chosen, Arrangement::looped);
+  EXPECT_EQ((*found)[0].times.size(), 3u);
+  EXPECT_EQ((*found)[0].members, first[0].members);
+  setenv("TUTTI_CACHE", "off", 1);
+  EXPECT_FALSE(kept_arrangement(key, first));
+  fs::remove_all(decisions);
 }
 
 TEST(ensemble, says_what_does_not_go_together) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/run/parallel_jobs.h"
 #include "tutti/base/error.h"
 #include "tutti/run/fit.h"
@@ -16,11 +18,10 @@ TEST(parallel_fit, any_number_of_replicas_and_small_batches_give_the_same_weight
   for (const SmallModel& model : models()) {
     const FitJob job = job_of(scratch, model);
     const Trained one = train(job, 1, 1);
-    for (int64_t replicas : {2, 3, 4, 8}) expect_near(one, train(job, replicas, 1), 1e-5, fmt::format("{} x {}", model.name, replicas));
-    for (int64_t small : {2, 4}) {
-      expect_near(one, train(job, 1, small), 1e-5, fmt::format("{}, {} small batches", model.name, small));
-      expect_near(one, train(job, 2, small), 1e-5, fmt::format("{} x 2, {} small batches", model.name, small));
-    }
+    for (int64_t replicas : {1, 2, 3, 4, 8})
+      for (int64_t small : {1, 2, 4})
+        if (replicas * small > 1)
+          expect_near(one, train(job, replicas, small), 1e-5, fmt::format("{} x {}, {} small batches", model.name, replicas, small));
   }
 }
 
@@ -103,21 +104,7 @@ TEST(parallel_fit, more_replicas_than_samples_are_of_no_harm) {
 
 TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   const Scratch scratch;
-  FitJob job = job_of(scratch, models()[0]);
-  job.build = "dense 8; dense 1";
-  job.loss = "mse";
-  job.optimizer = JsonMembers{{"name", "sgd"}, {"learning_rate", 1e30}};
-  ParallelOptions options;
-  options.threads = 1;
-  const ParallelPlan plan = plan_parallel(job, options, 2, 2);
-  Trainer trainer(job);
-  ParallelFit fit(trainer, {open_device("cpu")}, plan, options);
-  std::string said;
-  fit.run([&](Trainer&, const std::string& error) {
-    said = error;
-    return true;
-  });
-  EXPECT_NE(said.find("the loss of step"), std::string::npos) << said;
+  EXPECT_NE(error_of(overflowing(scratch), "cpu").find("the loss of step"), std::string::npos);
 }
 
 // A rank whose partner is always at the same place: sums are its own. It remembers which memory each exchange had, and spoils it once the
@@ -150,8 +137,12 @@ class Alone : public RankGroup {
     return out;
   }
   void require_same(const std::string&, const std::string&) override {}
+  std::shared_ptr<std::byte> share(size_t) override { return {}; }
+  bool meet(Barrier&, const std::function<bool()>&) override { return true; }
   void watch(Timeline*) override {}
   void heed(const std::atomic<bool>*) override {}
+  void put(const std::string&, const std::string&) override {}
+  std::optional<std::string> get(const std::string&, double) override { return {}; }
   void abort(int) override { std::abort(); }
 
  private:
@@ -181,6 +172,130 @@ TEST(parallel_fit, exchanges_begin_before_the_last_gradient_is_there) {
   EXPECT_EQ(ranks->early, 5) << "all steps but the first, which has nothing to compare with";
   EXPECT_EQ(ranks->known.size(), 3u);
   EXPECT_EQ(fit.json().at("buckets").as_int(), 3);
+}
+
+// Ranks that are threads of this process, whose memory is what ranks of one machine share.
+struct OneMachine {
+  explicit OneMachine(int ranks) : size(ranks), barrier(ranks, false) {}
+  int size;
+  Barrier barrier;
+  std::vector<double> numbers;
+  std::shared_ptr<std::byte> memory;
+  int broken = -1;  // this rank's sums fail
+};
+
+class Neighbour : public RankGroup {
+ public:
+  Neighbour(OneMachine& machine, int rank) : machine_(machine), rank_(rank) {}
+  void sum(DType, std::span<const Part>) override {
+    if (rank_ == machine_.broken) fail<DeviceError>("test", "no sums today");
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return machine_.size; }
+  const std::string& host(int) const override { return host_; }
+  void start(std::vector<Part>) override { FAIL() << "a message"; }
+  void finish() override {}
+  std::vector<double> gather(std::span<const double> own) override {
+    if (rank_ == 0) machine_.numbers.resize(own.size() * static_cast<size_t>(machine_.size));
+    machine_.barrier.wait();
+    std::ranges::copy(own, machine_.numbers.begin() + std::ssize(own) * rank_);
+    machine_.barrier.wait();
+    std::vector<double> out = machine_.numbers;
+    machine_.barrier.wait();
+    return out;
+  }
+  void require_same(const std::string&, const std::string&) override {}
+  std::shared_ptr<std::byte> share(size_t bytes) override {
+    if (rank_ == 0) {
+      const Tensor zeros = Tensor(DType::u8, {static_cast<int64_t>(bytes)});
+      machine_.memory = {const_cast<std::byte*>(zeros.bytes().data()), [zeros](std::byte*) {}};
+      std::fill_n(machine_.memory.get(), bytes, std::byte{0});
+    }
+    machine_.barrier.wait();
+    return machine_.memory;
+  }
+  bool meet(Barrier& barrier, const std::function<bool()>& gives_up) override { return barrier.wait_unless(gives_up); }
+  void watch(Timeline*) override {}
+  void heed(const std::atomic<bool>*) override {}
+  void put(const std::string&, const std::string&) override {}
+  std::optional<std::string> get(const std::string&, double) override { return {}; }
+  void abort(int) override { std::abort(); }
+
+ private:
+  OneMachine& machine_;
+  int rank_;
+  std::string host_ = "here";
+};
+
+// What each rank has in the end, or says.
+struct OfRanks {
+  std::vector<Trained> trained;
+  std::vector<std::string> errors;
+};
+
+OfRanks train_by_ranks(const FitJob& job, OneMachine& machine, int64_t accumulate, bool synchronizes = false) {
+  const auto count = static_cast<size_t>(machine.size);
+  OfRanks out{std::vector<Trained>(count), std::vector<std::string>(count)};
+  std::vector<std::jthread> ranks;
+  for (size_t r = 0; r < count; ++r)
+    ranks.emplace_back([&, r] {
+      FitJob own = job;
+      ParallelOptions options;
+      options.threads = 1;
+      options.accumulate = accumulate;
+      options.synchronizes = synchronizes;
+      const ParallelPlan plan = plan_parallel(own, options, machine.size, 2);
+      Trainer trainer(own);
+      try {
+        ParallelFit fit(trainer, {open_device("cpu")}, plan, options, std::make_shared<Neighbour>(machine, static_cast<int>(r)));
+        fit.run([](Trainer&, const std::string&) { return true; });
+        out.trained[r] = {trainer.states(), {}, trainer.history()};
+        for (size_t i = 0; i < trainer.states().size(); ++i) out.trained[r].values.push_back(fit.read(i));
+      } catch (const Error& error) {
+        out.errors[r] = error.what();
+      }
+    });
+  ranks.clear();
+  return out;
+}
+
+TEST(parallel_fit, ranks_of_one_machine_share_memory_and_are_equal_to_threads_bit_for_bit) {
+  const Scratch scratch;
+  for (const SmallModel& model : models())
+    for (int replicas : {2, 3}) {
+      const FitJob job = job_of(scratch, model);
+      OneMachine machine(replicas);
+      const OfRanks ranks = train_by_ranks(job, machine, replicas - 1);
+      const Trained threads = train(job, replicas, replicas - 1);
+      for (size_t r = 0; r < ranks.trained.size(); ++r) {
+        ASSERT_EQ(ranks.errors[r], "");
+        EXPECT_EQ(ranks.trained[r].history, threads.history);
+        for (size_t i = 0; i < threads.values.size(); ++i)
+          EXPECT_TRUE(std::ranges::equal(ranks.trained[r].values[i].bytes(), threads.values[i].bytes()))
+              << model.name << r << threads.names[i];
+      }
+    }
+}
+
+TEST(parallel_fit, ranks_of_one_machine_end_when_one_has_failed) {
+  const Scratch scratch;
+  const FitJob job = job_of(scratch, {"normalized", "dense 16; batch_normalization; dense 4 softmax", {9}, momentum});
+  OneMachine machine(3);
+  machine.broken = 1;
+  const OfRanks ranks = train_by_ranks(job, machine, 1, true);
+  EXPECT_EQ(ranks.errors[0], "[mpi] rank 1 on here has failed");
+  EXPECT_EQ(ranks.errors[1], "[test] no sums today");
+  EXPECT_EQ(ranks.errors[2], ranks.errors[0]);
+}
+
+TEST(parallel_fit, early_stopping_best_weights_and_a_plateau_are_those_of_one_device) {
+  const Scratch scratch;
+  const FitJob job = stopping_early(scratch);
+  const Trained one = train(job, 1, 1);
+  EXPECT_LT(std::ssize(one.history), job.epochs);
+  expect_near(one, train(job, 2, 1), 1e-5, "2 replicas");
+  OneMachine machine(2);
+  for (const Trained& rank : train_by_ranks(job, machine, 1).trained) expect_near(one, rank, 1e-5, "2 ranks");
 }
 
 TEST(parallel_fit, buckets_are_larger_where_starting_an_exchange_costs_more) {

@@ -112,6 +112,23 @@ inline void expect_near(const Trained& a, const Trained& b, double tolerance, co
           << what << ", epoch " << epoch;
 }
 
+// What two replicas say of a job that fails.
+inline std::string error_of(FitJob job, const std::string& device) {
+  ParallelOptions options;
+  options.threads = 1;
+  const ParallelPlan plan = plan_parallel(job, options, 2, 2);
+  Trainer trainer(job);
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const std::string& name : parse_devices("2", device)) devices.push_back(open_device(name));
+  ParallelFit fit(trainer, devices, plan, options);
+  std::string said;
+  fit.run([&](Trainer&, const std::string& error) {
+    said = error;
+    return true;
+  });
+  return said;
+}
+
 inline const Json momentum = JsonMembers{{"name", "sgd"}, {"learning_rate", 0.05}, {"momentum", 0.9}};
 
 inline const std::vector<SmallModel>& models() {
@@ -126,6 +143,24 @@ inline const std::vector<SmallModel>& models() {
       {"recurrent", "lstm 8; dropout 0.2; dense 4 softmax", {6, 5}, JsonMembers{{"name", "adam"}, {"learning_rate", 0.002}}},
   };
   return all;
+}
+
+// Its loss is soon beyond what a float holds.
+inline FitJob overflowing(const Scratch& scratch) {
+  FitJob job = job_of(scratch, models()[0]);
+  job.build = "dense 8; dense 1";
+  job.loss = "mse";
+  job.optimizer = JsonMembers{{"name", "sgd"}, {"learning_rate", 1e30}};
+  return job;
+}
+
+// Long before its last epoch, with a smaller rate than it began with, and not with its last weights.
+inline FitJob stopping_early(const Scratch& scratch) {
+  FitJob job = job_of(scratch, models()[0]);
+  job.epochs = 60;
+  job.early_stopping = JsonMembers{{"monitor", "val_loss"}, {"patience", int64_t{4}}, {"restore_best_weights", true}};
+  job.reduce_on_plateau = JsonMembers{{"monitor", "val_loss"}, {"patience", int64_t{1}}, {"factor", 0.5}};
+  return job;
 }
 
 }  // namespace tutti

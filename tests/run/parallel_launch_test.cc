@@ -73,6 +73,15 @@ TEST_F(parallel_launch, batch_normalization_is_that_of_threads_and_by_the_whole_
   expect_near(train(job, 3, 1), train(job, 3, 1, false, plugin), 2e-5, "by parts");
 }
 
+TEST_F(parallel_launch, early_stopping_best_weights_a_plateau_and_a_loss_that_is_not_finite_are_those_of_one_device) {
+  if (sanitized) GTEST_SKIP() << slow;
+  const FitJob job = stopping_early(scratch_);
+  const Trained one = train(job, 1, 1);
+  EXPECT_LT(std::ssize(one.history), job.epochs);
+  expect_near(one, train(job, 2, 1, false, plugin), 1e-5, "2 devices");
+  EXPECT_THAT(error_of(overflowing(scratch_), plugin), HasSubstr("the loss of step"));
+}
+
 TEST_F(parallel_launch, more_devices_than_samples_are_of_no_harm) {
   FitJob job = job_of(scratch_, models()[0]);
   job.batch_size = 3;

@@ -89,6 +89,15 @@ TEST_F(on_h100, members_of_an_ensemble_are_stacked_into_fewer_kernels) {
   EXPECT_LE(kernels(Arrangement::stacked), 4);
 }
 
+TEST_F(on_h100, an_ensemble_of_32_has_at_most_three_kernels_more_than_one_member) {
+  for (const char* name : {"core/dense_relu", "convolution/conv1d_relu", "forecasting/lstm_to_dense"}) {
+    const Model member = load(file_of(name));
+    const int64_t one = explain(member, {.batch = 8, .device = "cuda@h100"}).stats.kernels;
+    const Model all = ensemble(std::vector<Model>(32, member));
+    EXPECT_LE(explain(all, {.batch = 8, .device = "cuda@h100"}).stats.kernels, one + 3) << name;
+  }
+}
+
 TEST_F(on_h100, programs_can_be_kept_and_not_run) {
   const Model model = load(file_of("core/dense_relu"));
   const auto device = open_device("cuda@h100");

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "tutti/base/disk_cache.h"
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/run/ensemble.h"
@@ -23,6 +25,10 @@ constexpr double long_enough = 2e-3;
 bool is_model(const keras::LayerTrace& layer) {
   return layer.class_name == "Functional" || layer.class_name == "Sequential" || layer.class_name == "Model" ||
          layer.class_name == Ensemble::class_name;
+}
+
+bool is_arrangement(std::string_view word) {
+  return std::any_of(std::begin(arrangements), std::end(arrangements), [&](const auto& one) { return one.first == word; });
 }
 
 size_t nodes_of(const keras::LayerTrace& layer) { return layer.end_node - layer.first_node; }
@@ -56,22 +62,51 @@ std::optional<Together> together(Arrangement arrangement) {
   return {};
 }
 
-// Decisions of this process by what was measured.
+// What was decided, as it is kept: a line a group, the arrangement chosen and what each that was measured took.
+std::string written(const std::vector<ArrangedGroup>& groups) {
+  std::string out;
+  for (const ArrangedGroup& group : groups) {
+    out += name(group.chosen);
+    for (const auto& [arrangement, seconds] : group.times) out += fmt::format(" {} {}", name(arrangement), seconds);
+    out += "\n";
+  }
+  return out;
+}
+
+// Decisions by what was measured: of this process, and on disk those of all processes.
 class Memory {
  public:
-  std::optional<std::vector<ArrangedGroup>> find(const std::string& key) {
-    std::lock_guard lock(mutex_);
-    auto found = known_.find(key);
-    return found == known_.end() ? std::nullopt : std::optional(found->second);
+  bool find(const std::string& key, std::vector<ArrangedGroup>& groups) {
+    {
+      std::lock_guard lock(mutex_);
+      if (const auto found = known_.find(key); found != known_.end()) {
+        for (size_t g = 0; g < groups.size(); ++g) {
+          ArrangedGroup group = found->second[g];
+          group.members = std::move(groups[g].members);
+          groups[g] = std::move(group);
+        }
+        return true;
+      }
+    }
+    auto kept = kept_arrangement(key, groups);
+    if (!kept) return false;
+    groups = std::move(*kept);
+    remember(key, groups);
+    return true;
   }
-  void store(const std::string& key, std::vector<ArrangedGroup> groups) {
-    constexpr size_t most = 256;
-    std::lock_guard lock(mutex_);
-    if (known_.size() > most) known_.clear();
-    known_[key] = std::move(groups);
+  void store(const std::string& key, const std::vector<ArrangedGroup>& groups) {
+    remember(key, groups);
+    const bool measured = std::all_of(groups.begin(), groups.end(), [](const ArrangedGroup& group) { return !group.times.empty(); });
+    if (measured) DiskCache().store(key, written(groups));
   }
 
  private:
+  void remember(const std::string& key, const std::vector<ArrangedGroup>& groups) {
+    constexpr size_t most = 256;
+    std::lock_guard lock(mutex_);
+    if (known_.size() > most) known_.clear();
+    known_[key] = groups;
+  }
   std::mutex mutex_;
   std::map<std::string, std::vector<ArrangedGroup>> known_;
 };
@@ -107,13 +142,10 @@ class Arranger {
   // The whole program in each way, group by group.
   void measure(std::shared_ptr<CompileCache>& cache) {
     static Memory memory;
-    const std::string key =
-        fmt::format("{} {} {}\n{}", device_->name(), options_.threads, tutti::name(options_.precision), print_graph(graph_, 0));
-    if (auto known = memory.find(key)) {
-      for (size_t g = 0; g < groups_.size(); ++g) (*known)[g].members = std::move(groups_[g].members);
-      groups_ = std::move(*known);
-      return;
-    }
+    const std::string key = fmt::format("arrangement\n{}\n{}{}: {}\n{} threads, {}\n{} groups\n{}", build_name(), processor_name(),
+                                        device_->name(), device_->description(), options_.threads, tutti::name(options_.precision),
+                                        groups_.size(), fingerprint(print_graph(graph_, 0)));
+    if (memory.find(key, groups_)) return;
     for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, cache);
     memory.store(key, groups_);
   }
@@ -191,6 +223,28 @@ Arrangement arrangement_of(std::string_view name) {
   for (const auto& [known, value] : arrangements)
     if (known == name) return value;
   fail<InvalidArgument>("ensemble", "no arrangement '{}'{}", name, did_you_mean(name, arrangement_names()));
+}
+
+std::optional<std::vector<ArrangedGroup>> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups) {
+  const auto text = DiskCache().find(key);
+  if (!text) return {};
+  std::istringstream lines(*text);
+  std::string line, word;
+  for (ArrangedGroup& group : groups) {
+    if (!std::getline(lines, line)) return {};
+    std::istringstream words(line);
+    if (!(words >> word) || !is_arrangement(word)) return {};
+    group.chosen = arrangement_of(word);
+    group.times.clear();
+    for (double seconds = 0; words >> word;) {
+      if (!is_arrangement(word) || !(words >> seconds)) return {};
+      group.times.push_back({arrangement_of(word), seconds});
+    }
+    if (group.chosen == Arrangement::measured || group.times.empty()) return {};
+    group.reason = "measured before";
+  }
+  if (std::getline(lines, line)) return {};
+  return groups;
 }
 
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace) {

@@ -1,34 +1,17 @@
 // How replicas that train one model meet: threads of this process, or ranks that mpirun has started, on one machine or many.
 #pragma once
 
-#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tutti/device/collective.h"
+#include "tutti/run/barrier.h"
 
 namespace tutti {
 
 class Timeline;  // trace.h
-
-// Where so many threads wait for each other, again and again. Who waits looks for the others before it sleeps, as long as each has a core
-// of its own.
-class Barrier {
- public:
-  Barrier(int threads, bool spins) : threads_(threads), spins_(spins) {}
-  void wait();
-  // The same, but false as soon as `stop` is set, for good: the barrier is then worth nothing.
-  bool wait_unless(const std::atomic<bool>& stop);
-
- private:
-  bool arrives_last(uint32_t round);
-  bool looks_for(uint32_t round) const;
-  const int threads_;
-  const bool spins_;
-  alignas(64) std::atomic<int> arrived_ = 0;
-  alignas(64) std::atomic<uint32_t> round_ = 0;
-};
 
 // Replicas that are threads.
 class ThreadGroup {
@@ -64,10 +47,18 @@ class RankGroup : public Collective {
   virtual void watch(Timeline* timeline) = 0;
   // Once that is set, who waits for a rank that is gone is told so at once. As long as this process lives, or until another is given.
   virtual void heed(const std::atomic<bool>* stop) = 0;
+  // Memory that all ranks see, of zeros; nothing where they are on several machines, or it cannot be had. All ask for as much.
+  virtual std::shared_ptr<std::byte> share(size_t bytes) = 0;
+  // Waits for all ranks at a barrier in such memory; false, for good, once `gives_up` says so. Throws DeviceError when a rank is gone.
+  virtual bool meet(Barrier& barrier, const std::function<bool()>& gives_up) = 0;
   // What all ranks give here, one after another; as many from each.
   virtual std::vector<double> gather(std::span<const double> own) = 0;
+  bool agree(bool goes_on);  // whether all ranks want to
   // Throws InvalidArgument in all ranks, naming those that differ from rank 0, unless all give the same text.
   virtual void require_same(const std::string& text, const std::string& what) = 0;
+  // What one rank puts under a name all can get, as soon as it is there: waits so long for it. From any thread.
+  virtual void put(const std::string& name, const std::string& value) = 0;
+  virtual std::optional<std::string> get(const std::string& name, double seconds) = 0;
   // Ends all ranks now; for errors that others cannot know of.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };

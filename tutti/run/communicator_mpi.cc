@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -8,10 +9,15 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/shared_memory.h"
+#include "tutti/base/stopwatch.h"
+#include "tutti/device/hosts.h"
 #include "tutti/run/communicator.h"
 #include "tutti/run/mpi_library.h"
 #include "tutti/run/trace.h"
@@ -49,7 +55,9 @@ class MpiGroup : public RankGroup {
     JoinMpi* join = load_library();
     std::promise<int> joined;
     thread_ = std::thread([this, join, &joined] {
-      joined.set_value(join(deadline_, &mpi_));
+      const int problem = join(deadline_, &mpi_);
+      if (problem == 0) mpi_.hear(&MpiGroup::hear, this);
+      joined.set_value(problem);
       serve();
       if (mpi_.finish != nullptr && failure_.empty()) mpi_.finish();
     });
@@ -116,6 +124,49 @@ class MpiGroup : public RankGroup {
     if (!failure_.empty()) throw DeviceError("mpi", failure_);
   }
 
+  std::shared_ptr<std::byte> share(size_t bytes) override {
+    // Whoever opens it by this name is on the same machine: numbers of two draws, as exact in a double.
+    std::random_device draw;
+    const double own_name[] = {static_cast<double>(draw()), static_cast<double>(draw())};
+    const std::vector<double> names = gather(own_name);
+    const std::string name = fmt::format("/tutti-{:.0f}-{:.0f}", names[0], names[1]);
+    std::shared_ptr<std::byte> out;
+    if (rank() == 0) out = create_shared_memory(name, bytes);
+    gather(std::vector<double>{1});  // made, if it can be
+    if (rank() != 0) out = open_shared_memory(name, bytes);
+    const std::vector<double> had = gather(std::vector<double>{out != nullptr ? 1.0 : 0.0});
+    if (rank() == 0) forget_shared_memory(name);
+    return std::find(had.begin(), had.end(), 0.0) == had.end() ? out : nullptr;
+  }
+
+  bool meet(Barrier& barrier, const std::function<bool()>& gives_up) override {
+    Stopwatch waiting;
+    bool hurried = false;
+    return barrier.wait_unless([&] {
+      if (gives_up()) return true;
+      const bool hurries = stop_ != nullptr && *stop_ && !hurried;
+      if (!hurries && waiting.seconds() < deadline_) return false;
+      hurried = hurried || hurries;
+      post([&] { check(mpi_.roll(hurries)); });
+      finish();
+      waiting = {};  // all are there: one of them takes its time
+      return false;
+    });
+  }
+
+  void put(const std::string& name, const std::string& value) override {
+    keep(name, value);
+    // The length of the name, a space, both.
+    post([this, word = fmt::format("{} ", name.size()) + name + value] { mpi_.tell(word.data(), std::ssize(word)); });
+  }
+
+  std::optional<std::string> get(const std::string& name, double seconds) override {
+    std::unique_lock lock(values_mutex_);
+    const auto there = [&] { return known_.contains(name); };
+    if (!value_came_.wait_for(lock, std::chrono::duration<double>(seconds), there)) return {};
+    return known_.at(name);
+  }
+
   std::vector<double> gather(std::span<const double> own) override {
     std::vector<double> all(own.size() * static_cast<size_t>(mpi_.size));
     post([&] { check(mpi_.gather(own.data(), static_cast<int>(own.size()), all.data())); });
@@ -145,6 +196,18 @@ class MpiGroup : public RankGroup {
   }
 
  private:
+  void keep(const std::string& name, std::string value) {
+    std::lock_guard lock(values_mutex_);
+    known_[name] = std::move(value);
+    value_came_.notify_all();
+  }
+
+  static void hear(void* group, const char* word, int64_t bytes) {
+    const std::string_view text(word, static_cast<size_t>(bytes));
+    const size_t space = text.find(' '), size = std::strtoull(word, nullptr, 10);
+    static_cast<MpiGroup*>(group)->keep(std::string(text.substr(space + 1, size)), std::string(text.substr(space + 1 + size)));
+  }
+
   void end_thread() {
     post({});
     thread_.join();
@@ -191,6 +254,9 @@ class MpiGroup : public RankGroup {
   std::vector<float> values_, scratch_;  // of the sum at hand
   const std::atomic<bool>* stop_ = nullptr;
   Timeline* watching_ = nullptr;  // by `thread_`, while there is something to do
+  std::mutex values_mutex_;
+  std::condition_variable value_came_;
+  std::map<std::string, std::string> known_;  // what ranks have put
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   std::deque<std::function<void()>> queue_;
@@ -204,7 +270,14 @@ class MpiGroup : public RankGroup {
 bool is_ranked() { return launched_ranks() > 1; }
 
 std::shared_ptr<RankGroup> join_ranks(double deadline) {
-  static const std::shared_ptr<RankGroup> group = is_ranked() ? std::make_shared<MpiGroup>(deadline) : nullptr;
+  static const std::shared_ptr<RankGroup> group = [&]() -> std::shared_ptr<RankGroup> {
+    if (!is_ranked()) return nullptr;
+    auto made = std::make_shared<MpiGroup>(deadline);
+    RankGroup* const ranks = made.get();
+    set_hosts({made->rank(), made->size(), [ranks](const std::string& name, const std::string& value) { ranks->put(name, value); },
+               [ranks](const std::string& name, double seconds) { return ranks->get(name, seconds); }});
+    return made;
+  }();
   return group;
 }
 

@@ -1,4 +1,4 @@
-#include <thread>
+#include <algorithm>
 
 #include "tutti/base/error.h"
 #include "tutti/run/communicator.h"
@@ -6,16 +6,6 @@
 namespace tutti {
 
 namespace {
-
-constexpr int looks = 20'000;  // for the others: some hundred microseconds
-
-void look_again() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 template <class T>
 void sum_in_order(std::span<const std::span<const Collective::Part>> all, size_t part, int64_t begin, int64_t end, std::byte* to) {
@@ -28,35 +18,6 @@ void sum_in_order(std::span<const std::span<const Collective::Part>> all, size_t
 }
 
 }  // namespace
-
-bool Barrier::arrives_last(uint32_t round) {
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 != threads_) return false;
-  arrived_.store(0, std::memory_order_relaxed);
-  round_.store(round + 1, std::memory_order_release);
-  round_.notify_all();
-  return true;
-}
-
-bool Barrier::looks_for(uint32_t round) const {
-  for (int i = 0; spins_ && i < looks; ++i) {
-    if (round_.load(std::memory_order_acquire) != round) return true;
-    look_again();
-  }
-  return round_.load(std::memory_order_acquire) != round;
-}
-
-void Barrier::wait() {
-  const uint32_t round = round_.load(std::memory_order_acquire);
-  if (arrives_last(round) || looks_for(round)) return;
-  while (round_.load(std::memory_order_acquire) == round) round_.wait(round, std::memory_order_acquire);
-}
-
-bool Barrier::wait_unless(const std::atomic<bool>& stop) {
-  const uint32_t round = round_.load(std::memory_order_acquire);
-  if (arrives_last(round) || looks_for(round)) return !stop;
-  while (round_.load(std::memory_order_acquire) == round && !stop) std::this_thread::sleep_for(std::chrono::microseconds(20));
-  return !stop;
-}
 
 class ThreadGroup::Member : public Collective {
  public:
@@ -88,7 +49,7 @@ class ThreadGroup::Member : public Collective {
 
  private:
   void meet() {
-    if (!group_.sums_.wait_unless(group_.failed_)) fail<DeviceError>("fit", "another replica has failed");
+    if (!group_.sums_.wait_unless([this] { return group_.failed_.load(); })) fail<DeviceError>("fit", "another replica has failed");
   }
   ThreadGroup& group_;
   size_t rank_;
@@ -100,6 +61,12 @@ ThreadGroup::ThreadGroup(int size, bool spins) : barrier_(size, spins), sums_(si
 }
 
 ThreadGroup::~ThreadGroup() = default;
+
+bool RankGroup::agree(bool goes_on) {
+  const double wants = goes_on ? 1 : 0;
+  const std::vector<double> votes = gather({&wants, 1});
+  return std::find(votes.begin(), votes.end(), 0.0) == votes.end();
+}
 
 Collective& ThreadGroup::member(int rank) { return *members_[static_cast<size_t>(rank)]; }
 

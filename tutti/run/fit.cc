@@ -158,7 +158,7 @@ class Fitting {
   std::string plan_file() const { return options_.folder + "/plan.json"; }
 
   void load() {
-    FitDataStore data(memory_for_data(options_));
+    FitDataStore data(memory_for_data(options_), options_.folder);
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (options_.resume && !has_checkpoint(i) && fs::exists(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";

@@ -33,6 +33,13 @@ void copy_rows(const std::byte* from, std::span<const int64_t> rows, size_t row,
   copies[is_short ? row / 4 : 0](from, rows, row, to);
 }
 
+// Each the one behind the one before, as where nothing is shuffled.
+bool are_neighbours(std::span<const int64_t> rows) {
+  bool same = true;
+  for (size_t i = 0; i < rows.size(); ++i) same = same & (rows[i] == rows[0] + static_cast<int64_t>(i));
+  return same;
+}
+
 // Threads that read for all jobs; started when the first one needs them.
 class ReaderThreads {
  public:
@@ -172,8 +179,12 @@ FitArray FitArray::with_row(const Shape& row) const {
 
 void FitArray::copy(std::span<const int64_t> rows, std::span<std::byte> to) const {
   const auto row = static_cast<size_t>(row_.bytes());
-  if (source_ == nullptr)
-    return copy_rows(all_.bytes().data() + static_cast<size_t>(first_) * row, rows, row, to.data(), std::make_index_sequence<33>());
+  if (source_ == nullptr) {
+    const std::byte* all = all_.bytes().data() + static_cast<size_t>(first_) * row;
+    if (rows.empty()) return;
+    if (are_neighbours(rows)) return void(std::memcpy(to.data(), all + static_cast<size_t>(rows[0]) * row, rows.size() * row));
+    return copy_rows(all, rows, row, to.data(), std::make_index_sequence<33>());
+  }
   std::vector<int64_t> places(rows.begin(), rows.end());
   for (int64_t& place : places) place += first_;
   if (ahead_ == nullptr || !ahead_->copy(places, to)) source_->read(places, to);

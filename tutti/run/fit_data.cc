@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -118,6 +119,11 @@ bool FitDataStore::hold(int64_t bytes) {
   if (bytes > left_) return false;
   left_ -= bytes;
   return true;
+}
+
+const std::string& FitDataStore::folder() const {
+  if (folder_.empty()) folder_ = std::filesystem::temp_directory_path().string();
+  return folder_;
 }
 
 FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y,

@@ -26,19 +26,22 @@ struct JobData {
 
 // The data of all jobs of a run. What several name is held once. All that is held takes at most so many bytes; files beyond are read while
 // they are used.
-class FitDataStore {
+class FitDataStore : public RowMemory {
  public:
-  explicit FitDataStore(int64_t memory_bytes) : left_(memory_bytes) {}
+  // `folder`: for what has to be written to be read while it is used; "": that of the system.
+  explicit FitDataStore(int64_t memory_bytes, std::string folder = "") : left_(memory_bytes), folder_(std::move(folder)) {}
   // What a job names, split as it says. Throws InvalidArgument where files do not fit the model or each other.
   JobData load(const keras::Model& model, const FitJob& job);
 
-  // For those who read: whether so many bytes may be held; then they are.
-  bool hold(int64_t bytes);
+  bool hold(int64_t bytes) override;
+  void give_back(int64_t bytes) override { left_ += bytes; }
+  const std::string& folder() const override;
 
  private:
   FitData load_part(const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y, const DataSource& weight,
                     std::vector<std::string>& classes);
   int64_t left_;
+  mutable std::string folder_;
   std::map<std::string, std::vector<FitArray>> known_;
 };
 

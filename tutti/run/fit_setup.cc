@@ -26,15 +26,18 @@ std::vector<ParallelPlan> divide_jobs(std::vector<FitJob>& jobs, const FitOption
   std::vector<ParallelPlan> out;
   if (ranks == nullptr && !options.parallel.is_asked_for()) return out;
   const size_t devices = std::max<size_t>(1, options.parallel.devices.size());
-  if (ranks != nullptr && devices > 1)
+  const auto first = open_device(options.device);
+  if (ranks != nullptr && devices > 1 && !first->launches_replicas())
     fail<InvalidArgument>("fit", "--devices {} with {} ranks: each rank is one device; hint: mpirun -np N tutti fit, without --devices",
                           devices, ranks->size());
+  if (ranks != nullptr && first->is_asynchronous() && !first->spans_hosts())
+    fail<Unsupported>("fit", "ranks with '{}' are not done; hint: --device cpu or cuda, or --devices N in one process", first->name());
   ParallelOptions parallel = options.parallel;
   parallel.threads = options.threads;
   for (const std::string& name : parallel.devices) open_device(name);  // what is not there is said before anything begins
-  const int cores = open_device(options.device)->launches_replicas() ? 0 : thread_limit();
-  for (FitJob& job : jobs)
-    out.push_back(plan_parallel(job, parallel, ranks != nullptr ? ranks->size() : static_cast<int64_t>(devices), cores));
+  const int cores = first->launches_replicas() ? 0 : thread_limit();
+  const int64_t replicas = static_cast<int64_t>(devices) * (ranks != nullptr ? ranks->size() : 1);
+  for (FitJob& job : jobs) out.push_back(plan_parallel(job, parallel, replicas, cores));
   return out;
 }
 

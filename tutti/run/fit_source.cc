@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -175,10 +176,15 @@ FitArray FitSource::npy(NpyReader array, DType dtype, const Shape& row) {
   return store_.hold(rows->type().bytes()) ? FitArray(all_rows(*rows)) : FitArray(std::move(rows));
 }
 
-// What has to be in memory anyway.
-FitArray FitSource::held(Tensor array) {
-  store_.hold(array.type().bytes());
-  return FitArray(std::move(array));
+FitArray FitSource::collected(RowCollector& rows) {
+  auto [held, stored] = rows.finish();
+  return stored != nullptr ? FitArray(std::move(stored)) : FitArray(std::move(held));
+}
+
+FitArray FitSource::csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype) {
+  RowCollector rows({dtype, {std::ssize(places)}}, store_);
+  read_csv(file, places, dtype, rows);
+  return collected(rows);
 }
 
 std::vector<FitArray> FitSource::inputs() {
@@ -256,7 +262,7 @@ std::vector<FitArray> FitSource::csv_inputs() {
     // All columns that are not the targets.
     std::set<size_t> taken;
     if (const Json* targets = y_.file == x_.file ? y_.options.find("columns") : nullptr)
-      for (const Json& list : lists_by_name(*targets, model_.output_names(), "columns"))
+      for (const Json& list : lists_by_name(*targets, model_.target_names(), "columns"))
         for (size_t place : csv_places(reader, x_.file, list)) taken.insert(place);
     only_input(fmt::format("'{}'", escape(x_.file)));
     places.emplace_back();
@@ -265,8 +271,7 @@ std::vector<FitArray> FitSource::csv_inputs() {
   }
   for (size_t i = 0; i < specs_.size(); ++i) {
     const Shape row = fit_columns(specs_[i], std::ssize(places[i]), x_.file);
-    const Tensor array = read_csv(x_.file, places[i], specs_[i].dtype);
-    out.push_back(held(array.reshaped(with_rows(array.shape()[0], row))));
+    out.push_back(csv_array(x_.file, places[i], specs_[i].dtype).with_row(row));
   }
   return out;
 }
@@ -331,7 +336,7 @@ FitArray FitSource::windows(bool targets) {
 }
 
 // Numbers of classes as the loss takes them.
-FitArray FitSource::labels(const Tensor& numbers) {
+FitArray FitSource::labels(const std::function<void(const std::function<void(int32_t)>&)>& numbers) {
   const DataSource& source = y_.empty() ? x_ : y_;
   const std::string loss = job_.loss.is_null() || job_.loss.is_list() ? "" : keras::plain_name(keras::read_named(job_.loss, "loss").name);
   const std::string own = loss.starts_with("categorical") ? "categorical" : loss.starts_with("binary") ? "binary" : "int";
@@ -339,16 +344,21 @@ FitArray FitSource::labels(const Tensor& numbers) {
                                          {"file", "columns", "classes", "label_mode", "resize", "resize_like", "size", "channels", "scale",
                                           "mean", "std", "preprocess", "fast_decode"})
                                .choice("label_mode", {"int", "categorical", "binary"}, own);
-  const int64_t samples = numbers.shape()[0], count = std::ssize(classes);
-  if (mode == "int") return held(numbers);
-  if (mode == "binary") {
-    if (count != 2) fail<InvalidArgument>("fit", "binary labels are of two classes; there are {}: {}", count, list_of_names(classes));
-    return held(numbers.converted(DType::f32).reshaped({samples, 1}));
-  }
-  Tensor out(DType::f32, {samples, count});
-  std::ranges::fill(out.as<float>(), 0.0f);
-  for (int64_t i = 0; i < samples; ++i) out.as<float>()[static_cast<size_t>(i * count + numbers.as<int32_t>()[static_cast<size_t>(i)])] = 1;
-  return held(out);
+  const int64_t count = std::ssize(classes);
+  if (mode == "binary" && count != 2)
+    fail<InvalidArgument>("fit", "binary labels are of two classes; there are {}: {}", count, list_of_names(classes));
+  const bool hot = mode == "categorical";
+  RowCollector rows(mode == "int" ? Type{DType::i32, {}} : Type{DType::f32, {hot ? count : 1}}, store_);
+  numbers([&](int32_t number) {
+    const std::span<std::byte> row = rows.next();
+    if (mode == "int") return void(std::memcpy(row.data(), &number, sizeof number));
+    auto* to = reinterpret_cast<float*>(row.data());
+    if (hot)
+      to[number] = 1;  // the others are 0
+    else
+      *to = static_cast<float>(number);
+  });
+  return collected(rows);
 }
 
 std::vector<FitArray> FitSource::targets() {
@@ -363,9 +373,9 @@ std::vector<FitArray> FitSource::targets() {
     const ImageFolder folder = list_images(x_.file, classes);
     if (folder.labels.empty()) fail<InvalidArgument>("fit", "'{}' has no folders of classes, and there is no 'y'", escape(x_.file));
     classes = folder.classes;
-    std::vector<int32_t> numbers;
-    for (int64_t i : order_of_images(std::ssize(folder.labels))) numbers.push_back(folder.labels[static_cast<size_t>(i)]);
-    out.push_back(labels(Tensor::of<int32_t>({std::ssize(numbers)}, numbers)));
+    out.push_back(labels([&](const auto& take) {
+      for (int64_t i : order_of_images(std::ssize(folder.labels))) take(folder.labels[static_cast<size_t>(i)]);
+    }));
   } else {
     fail<InvalidArgument>("fit", "there is no 'y'; images by class and series have their own");
   }
@@ -375,7 +385,7 @@ std::vector<FitArray> FitSource::targets() {
 std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
   const SourceOptions options(source, fmt::format("'{}'", escape(source.file)), {"columns", "classes", "label_mode"});
   const CsvReader reader(source.file);
-  const auto& outputs = model_.output_names();
+  const auto& outputs = model_.target_names();
   std::vector<FitArray> out;
   std::vector<std::vector<size_t>> places(1);
   if (const Json* columns = options.find("columns")) {
@@ -391,15 +401,16 @@ std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
     if (places.size() != 1 || places[0].size() != 1)
       fail<InvalidArgument>("fit", "'classes' are of one column; got {}", places.size() == 1 ? places[0].size() : places.size());
     if (classes.empty()) classes = class_names(options);
-    out.push_back(labels(read_csv_classes(source.file, places[0][0], classes)));
+    if (classes.empty()) find_csv_classes(source.file, places[0][0], classes);
+    out.push_back(labels([&](const auto& take) { read_csv_classes(source.file, places[0][0], classes, take); }));
     return out;
   }
-  for (const auto& some : places) out.push_back(held(read_csv(source.file, some, DType::f32)));
+  for (const auto& some : places) out.push_back(csv_array(source.file, some, DType::f32));
   return out;
 }
 
 std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string_view what) {
-  const auto& names = model_.output_names();
+  const auto& names = model_.target_names();
   const std::string file = escape(source.file);
   std::vector<FitArray> out;
   const auto check = [&](const Shape& shape) {
@@ -432,9 +443,10 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
         if (!chosen.empty())
           name = chosen[i][0].as_string();
         else if (!has(name))
-          name = names.size() == 1 && npz.names().size() == 1 ? npz.names()[0]
-                 : names.size() == 1 && has("y")              ? "y"
-                                                              : fmt::format("arr_{}", i);
+          name = has(model_.output_names()[i])                  ? model_.output_names()[i]
+                 : names.size() == 1 && npz.names().size() == 1 ? npz.names()[0]
+                 : names.size() == 1 && has("y")                ? "y"
+                                                                : fmt::format("arr_{}", i);
         if (!has(name))
           fail<InvalidArgument>("fit", "no array '{}' in '{}', for the {} of an output; it has {}",
                                 escape(chosen.empty() ? names[i] : name, 60), file, what, list_of_names(npz.names()));

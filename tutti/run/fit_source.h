@@ -1,6 +1,8 @@
 // What the data of a job are read from: arrays, columns of a .csv, a folder of images by class, windows of a series.
 #pragma once
 
+#include <functional>
+
 #include "tutti/data/samples.h"
 #include "tutti/run/fit_data.h"
 
@@ -26,11 +28,13 @@ class FitSource {
   std::vector<FitArray> csv_targets(const DataSource& source);
   std::vector<FitArray> npz_inputs();
   FitArray npy(NpyReader array, DType dtype, const Shape& row);
-  FitArray held(Tensor array);
+  FitArray collected(RowCollector& rows);
+  FitArray csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype);
   FitArray images();
   std::vector<int64_t> order_of_images(int64_t count) const;
   FitArray windows(bool targets);
-  FitArray labels(const Tensor& numbers);
+  // Of classes by number, in the form that the loss takes; `numbers` gives out one after another.
+  FitArray labels(const std::function<void(const std::function<void(int32_t)>&)>& numbers);
   const InputSpec& only_input(std::string_view what) const;
 
   FitDataStore& store_;

@@ -41,7 +41,13 @@ Program& SharedPrograms::program(StepKind kind) {
 
 std::unique_ptr<Program> SharedPrograms::with_states(StepKind kind, StateBuffers& states) {
   std::lock_guard lock(mutex_);
-  return program(kind).context(&states);
+  if (group_.members().size() > 1) return program(kind).context(&states);
+  // Nobody to share it with: one that is never run itself would only take memory.
+  std::lock_guard alone(compiling);
+  CompileSettings settings;
+  settings.threads = threads_;
+  settings.states = &states;
+  return compile_step(*device_, group_.graph(kind), kind, settings);
 }
 
 bool SharedPrograms::computes() {

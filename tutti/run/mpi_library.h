@@ -14,9 +14,13 @@ struct MpiLibrary {
   // Sums of floats in the order of the ranks, the same bits in all of them; `scratch` has room for count + size floats.
   int (*sum)(float* values, float* scratch, int64_t count) = nullptr;
   int (*gather)(const double* own, int count, double* all) = nullptr;
-  void (*answer)() = nullptr;  // to those who ask whether this rank is still there; often, while nothing else is done
+  int (*roll)(bool hurries) = nullptr;  // asks all ranks whether they are there
+  void (*answer)() = nullptr;           // to those who ask whether this rank is still there; often, while nothing else is done
   // Once that is set, who waits asks at once who is still there: a launcher that has lost a rank stops the others, and soon kills them.
   void (*heed)(const std::atomic<bool>* stop) = nullptr;
+  // A word to all other ranks, who hear it within `answer` and whatever waits: told here, by this thread.
+  void (*tell)(const char* word, int64_t bytes) = nullptr;
+  void (*hear)(void (*heard)(void* listener, const char* word, int64_t bytes), void* listener) = nullptr;
   void (*abort)(int exit_code) = nullptr;
   void (*finish)() = nullptr;
 };

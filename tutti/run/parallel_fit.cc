@@ -10,16 +10,14 @@ ParallelFit::ParallelFit(Trainer& trainer, std::vector<std::shared_ptr<Device>> 
                          const ParallelOptions& options, std::shared_ptr<RankGroup> ranks)
     : trainer_(trainer), plan_(plan) {
   const bool launches = devices[0]->launches_replicas();
-  if (ranks != nullptr && devices[0]->is_asynchronous())
-    fail<Unsupported>("fit", "ranks with '{}' are not done; hint: --device cpu, or --devices N in one process", devices[0]->name());
   const PartOptions parts{plan.replicas, plan.accumulate > 1, options.synchronizes};
   programs_ = std::make_shared<PartPrograms>(trainer, devices[0], plan.threads, parts, !options.trace.empty());
   trainer.describe(programs_->facts(), programs_->states());
   trainer.attach(this);
-  const ReplicaSettings settings{trainer, programs_, plan, parts, !options.trace.empty(), options.bucket};
-  replicas_ = ranks != nullptr ? rank_replicas(settings, std::move(ranks))
-              : launches       ? launched_replicas(settings, std::move(devices))
-                               : thread_replicas(settings);
+  const ReplicaSettings settings{trainer, programs_, plan, parts, !options.trace.empty(), options.bucket, options.exchange};
+  replicas_ = launches           ? launched_replicas(settings, std::move(devices), std::move(ranks))
+              : ranks != nullptr ? rank_replicas(settings, std::move(ranks))
+                                 : thread_replicas(settings);
 }
 
 ParallelFit::~ParallelFit() = default;

@@ -8,7 +8,7 @@
 namespace tutti {
 
 std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, size_t rank, bool divides, Collective& collective,
-                                               StateBuffers& shared) {
+                                               StateBuffers& shared, SumBuffers sums) {
   const auto& programs = settings.programs;
   const ParallelPlan& plan = settings.plan;
   auto replica = std::make_unique<HostReplica>(settings, rank);
@@ -39,10 +39,42 @@ std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, 
   compiled.threads = plan.threads;
   compiled.states = &replica->updated;
   replica->update.program = device.compile(update.graph, compiled);
-  replica->worker =
-      std::make_unique<PartWorker>(programs, Division{rank, static_cast<size_t>(plan.replicas), static_cast<size_t>(plan.accumulate)},
-                                   replica->states, plan.replicas > 1 ? &collective : nullptr, replica->timeline, replica->kernels);
+  replica->worker = std::make_unique<PartWorker>(
+      programs, Division{rank, static_cast<size_t>(plan.replicas), static_cast<size_t>(plan.accumulate)}, replica->states,
+      plan.replicas > 1 ? &collective : nullptr, replica->timeline, replica->kernels, std::move(sums));
   return replica;
+}
+
+void see_all_sums(const ReplicaSettings& settings, HostReplica& replica, const std::vector<SumBuffers>& sums) {
+  const auto& whole = settings.programs->sums();
+  const auto& types = replica.update.program->input_types();
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (const SumBuffers& other : sums) {
+      const Type& type = types[replica.update.inputs.size()];
+      const bool divided = !(type == whole[i]);
+      const auto range = range_of_part(whole[i].shape.elements(), static_cast<int64_t>(replica.rank), settings.plan.replicas);
+      const int64_t first = divided ? range.begin * byte_size(type.dtype) : 0;
+      replica.update.views.push_back(std::make_unique<HostView>(type, other[i], first));
+      replica.update.inputs.push_back(replica.update.views.back().get());
+    }
+}
+
+void update_range(const ReplicaSettings& settings, HostReplica& replica) {
+  {
+    const Timeline::Span span(replica.timeline, Phase::exchange);
+    replica.timeline.slow_down_exchange(exchanged_bytes(*settings.programs, settings.plan.replicas));
+  }
+  const Timeline::Span span(replica.timeline, Phase::update);
+  replica.update.program->run(replica.update.inputs, {});
+}
+
+PartResults shaped_like(const PartResults& own, const double* values) {
+  PartResults out;
+  for (const auto& output : own) {
+    out.emplace_back(values, values + output.size());
+    values += output.size();
+  }
+  return out;
 }
 
 Tensor read_state(const ReplicaSettings& settings, const HostReplica& replica, size_t state) {

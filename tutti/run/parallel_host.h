@@ -26,9 +26,15 @@ struct HostReplica {
 };
 
 // Replica `rank` with its states, those that are divided in `shared`, and its program of the update: part `rank` of all, or of those that
-// see no other's memory the whole.
+// see no other's memory the whole. Its sums lie in `sums`, or in memory of its own.
 std::unique_ptr<HostReplica> make_host_replica(const ReplicaSettings& settings, size_t rank, bool divides, Collective& collective,
-                                               StateBuffers& shared);
+                                               StateBuffers& shared, SumBuffers sums = {});
+// Its update reads the sums of all replicas, of its own range.
+void see_all_sums(const ReplicaSettings& settings, HostReplica& replica, const std::vector<SumBuffers>& sums);
+void update_range(const ReplicaSettings& settings, HostReplica& replica);
+
+// Another replica's results, one after another, which are as many as `own`.
+PartResults shaped_like(const PartResults& own, const double* values);
 
 Tensor read_state(const ReplicaSettings& settings, const HostReplica& replica, size_t state);
 void write_state(const ReplicaSettings& settings, HostReplica& replica, size_t state, const Tensor& value);

@@ -1,11 +1,11 @@
-// Replicas that are devices of one plugin: a batch that can be divided evenly is one launch on all of them, gradients meeting inside of the
-// program. Parts of several sizes, and small batches one after another, are programs of each device, and what becomes of their gradients is
-// the launch.
+// Replicas that are devices of one plugin, of this host or, where ranks are given, of as many hosts: a batch that can be divided evenly is
+// one launch on all of them, gradients meeting inside of the program. Parts of several sizes, and small batches one after another, are
+// programs of each device, and what becomes of their gradients is the launch.
 #include <algorithm>
 #include <cstring>
 
 #include "tutti/base/error.h"
-#include "tutti/run/parallel_replicas.h"
+#include "tutti/run/parallel_host.h"
 #include "tutti/transform/replicate.h"
 
 namespace tutti {
@@ -32,12 +32,13 @@ bool meets_in_the_middle(const Graph& graph) {
 
 class LaunchedReplicas : public Replicas {
  public:
-  LaunchedReplicas(const ReplicaSettings& settings, Devices devices)
-      : settings_(settings), devices_(std::move(devices)), states_(devices_.size()), results_(devices_.size()) {
+  LaunchedReplicas(const ReplicaSettings& settings, Devices devices, std::shared_ptr<RankGroup> ranks)
+      : settings_(settings), devices_(std::move(devices)), ranks_(std::move(ranks)), states_(devices_.size()), results_(devices_.size()) {
+    if (ranks_ != nullptr) find_others();
     const auto& names = programs().states();
     const std::vector<Tensor> values = settings_.trainer.first_values(names);
     for (size_t r = 0; r < devices_.size(); ++r) {
-      timelines_.emplace_back(static_cast<int>(r), settings_.keeps_spans);
+      timelines_.emplace_back(static_cast<int>(first_ + r), settings_.keeps_spans);
       for (size_t i = 0; i < names.size(); ++i) {
         states_[r][names[i]] = devices_[r]->allocate(values[i].type());
         devices_[r]->to_device(values[i].bytes(), *states_[r][names[i]]);
@@ -56,10 +57,13 @@ class LaunchedReplicas : public Replicas {
       compute_parts(trainer);
       if (batch.kind.training) update();
     }
+    if (ranks_ != nullptr) gather_results();
     std::vector<const PartResults*> out;
-    for (const PartResults& results : results_) out.push_back(&results);
+    for (const PartResults& results : ranks_ == nullptr ? results_ : all_) out.push_back(&results);
     return out;
   }
+
+  bool agree(bool goes_on) override { return ranks_ == nullptr ? goes_on : ranks_->agree(goes_on); }
 
   std::vector<Timeline*> timelines() override {
     std::vector<Timeline*> out;
@@ -79,6 +83,26 @@ class LaunchedReplicas : public Replicas {
 
  private:
   PartPrograms& programs() const { return *settings_.programs; }
+  size_t replicas() const { return static_cast<size_t>(settings_.plan.replicas); }
+
+  // The devices of all ranks, each of which has as many.
+  void find_others() {
+    ranks_->require_same(fmt::format("{} devices", devices_.size()), "the number of devices");
+    first_ = static_cast<size_t>(ranks_->rank()) * devices_.size();
+    std::vector<double> own;
+    for (const auto& device : devices_) own.push_back(static_cast<double>(device->number()));
+    for (double number : ranks_->gather(own)) numbers_.push_back(static_cast<int64_t>(number));
+  }
+
+  // Every rank is told all results, and adds them up in the same order.
+  void gather_results() {
+    std::vector<double> flat;
+    for (const PartResults& results : results_)
+      for (const auto& output : results) flat.insert(flat.end(), output.begin(), output.end());
+    const std::vector<double> values = ranks_->gather(flat);
+    all_.clear();
+    for (size_t r = 0; r < replicas(); ++r) all_.push_back(shaped_like(results_[0], values.data() + r * values.size() / replicas()));
+  }
 
   // All replicas do the same at the same time.
   class Span {
@@ -96,15 +120,15 @@ class LaunchedReplicas : public Replicas {
     Timeline::Clock::time_point begin_ = Timeline::Clock::now();
   };
 
-  // Of one size on all replicas, which one program needs; nothing where they differ. A step that needs sums in its middle is one program in
-  // any case: then as many replicas as that allows have the samples, and the others compute for nothing.
+  // The parts of these devices, of one size on all replicas, which one program needs; nothing where they differ. A step that needs sums in
+  // its middle is one program in any case: then as many replicas as that allows have the samples, and the others compute for nothing.
   std::optional<std::vector<Trainer::Part>> even_parts(bool training, size_t samples) {
-    const size_t replicas = devices_.size();
-    size_t busy = settings_.plan.accumulate == 1 ? replicas : 0;
-    if (busy == 0 || (samples % replicas != 0 && !meets(training))) return {};
+    size_t busy = settings_.plan.accumulate == 1 ? replicas() : 0;
+    if (busy == 0 || (samples % replicas() != 0 && !meets(training))) return {};
     while (samples % busy != 0) --busy;
     std::vector<Trainer::Part> out;
-    for (size_t r = 0; r < replicas; ++r) out.push_back({r < busy ? samples / busy * r : 0, samples / busy, r >= busy});
+    for (size_t r = first_; r < first_ + devices_.size(); ++r)
+      out.push_back({r < busy ? samples / busy * r : 0, samples / busy, r >= busy});
     return out;
   }
 
@@ -131,6 +155,7 @@ class LaunchedReplicas : public Replicas {
     CompileSettings compiled;
     compiled.states = states_.data();
     compiled.replicas = devices_;
+    compiled.replica_numbers = numbers_;
     auto out = std::make_unique<Launch>();
     out->program = devices_[0]->compile(graph, compiled);
     return out;
@@ -189,7 +214,7 @@ class LaunchedReplicas : public Replicas {
   size_t small_batches() const { return static_cast<size_t>(settings_.plan.accumulate); }
 
   std::pair<Launch*, Trainer::Part> part_of(bool training, size_t samples, size_t small, size_t replica) {
-    const Trainer::Part part = Division{replica, devices_.size(), small_batches()}.part(small, samples);
+    const Trainer::Part part = Division{first_ + replica, replicas(), small_batches()}.part(small, samples);
     const StepKind kind{training, std::max<int64_t>(static_cast<int64_t>(part.samples), 1)};
     return {&part_for(replica, kind, training && small > 0), part};
   }
@@ -239,7 +264,7 @@ class LaunchedReplicas : public Replicas {
         trainer.fill_part(i, parts[r], staged_);
         devices_[first + r]->to_device(staged_, buffer);
       }
-    if (first == 0) timelines_[0].slow_down_input(trainer.next().rows.size(), static_cast<size_t>(settings_.plan.accumulate));
+    if (first_ + first == 0) timelines_[0].slow_down_input(trainer.next().rows.size(), static_cast<size_t>(settings_.plan.accumulate));
   }
 
   // Waits for the results, and adds them up.
@@ -270,9 +295,12 @@ class LaunchedReplicas : public Replicas {
   }
 
   ReplicaSettings settings_;
-  Devices devices_;
-  std::vector<StateBuffers> states_;  // by replica
-  std::vector<PartResults> results_;
+  Devices devices_;                   // the replicas from `first_` on
+  std::shared_ptr<RankGroup> ranks_;  // nullptr: there are no others
+  size_t first_ = 0;
+  std::vector<int64_t> numbers_;            // of all ranks' devices
+  std::vector<StateBuffers> states_;        // by replica
+  std::vector<PartResults> results_, all_;  // by replica; of all ranks'
   std::vector<Timeline> timelines_;
   std::optional<bool> meets_[2];  // of evaluation and of training
   std::map<StepKind, std::unique_ptr<Launch>> launches_;
@@ -284,8 +312,9 @@ class LaunchedReplicas : public Replicas {
 
 }  // namespace
 
-std::unique_ptr<Replicas> launched_replicas(const ReplicaSettings& settings, std::vector<std::shared_ptr<Device>> devices) {
-  return std::make_unique<LaunchedReplicas>(settings, std::move(devices));
+std::unique_ptr<Replicas> launched_replicas(const ReplicaSettings& settings, std::vector<std::shared_ptr<Device>> devices,
+                                            std::shared_ptr<RankGroup> ranks) {
+  return std::make_unique<LaunchedReplicas>(settings, std::move(devices), std::move(ranks));
 }
 
 }  // namespace tutti

@@ -21,7 +21,9 @@ PartPrograms::PartPrograms(const Trainer& trainer, std::shared_ptr<Device> devic
   add_states(step.part.graph);
   add_states(step.update);
   const auto& outputs = step.part.graph.outputs();
-  for (size_t i = 1 + step.part.metrics.size(); i < outputs.size(); ++i) sums_.push_back(step.part.graph.type(outputs[i].value));
+  const size_t count = 1 + step.part.metrics.size();
+  for (size_t i = 0; i < count; ++i) result_elements_ += step.part.graph.type(outputs[i].value).shape.elements();
+  for (size_t i = count; i < outputs.size(); ++i) sums_.push_back(step.part.graph.type(outputs[i].value));
   update_ = std::move(step.update);
   step.part.graph = {};
   facts_ = std::make_shared<const StepGraph>(std::move(step.part));
@@ -70,13 +72,15 @@ struct PartWorker::Step {
 };
 
 PartWorker::PartWorker(std::shared_ptr<PartPrograms> programs, const Division& division, StateBuffers states, Collective* collective,
-                       Timeline& timeline, Timeline& kernels)
+                       Timeline& timeline, Timeline& kernels, SumBuffers sums)
     : programs_(std::move(programs)),
       division_(division),
       states_(std::move(states)),
       collective_(collective),
       timeline_(timeline),
-      kernels_(kernels) {
+      kernels_(kernels),
+      sums_(std::move(sums)) {
+  if (!sums_.empty()) return;
   for (const Type& type : programs_->sums()) sums_.push_back(programs_->device()->allocate(type));
 }
 
@@ -102,11 +106,16 @@ PartWorker::Step& PartWorker::step_for(StepKind kind, bool adds) {
 }
 
 // Each kernel behind the one before it, and those of a loop from where it begins: how long they take is measured, when they begin is not.
-void PartWorker::run_tracing(Step& step) {
+void PartWorker::run(Step& step, const Program::Ready& ready) {
   using Clock = Timeline::Clock;
-  step.seconds.assign(step.kernels->size(), 0);
+  step.seconds.assign(step.kernels != nullptr ? step.kernels->size() : 0, 0);
   std::vector<Clock::time_point> next = {Clock::now()};  // by depth
-  step.program->run_timed(step.inputs, step.outputs, step.seconds);
+  if (ready)
+    step.program->run_telling(step.inputs, step.outputs, ready, step.seconds);
+  else if (!step.seconds.empty())
+    step.program->run_timed(step.inputs, step.outputs, step.seconds);
+  else
+    step.program->run(step.inputs, step.outputs);
   for (size_t i = 0; i < step.seconds.size(); ++i) {
     const auto& [name, depth] = (*step.kernels)[i];
     next.resize(static_cast<size_t>(depth) + 1, next.back());
@@ -131,16 +140,12 @@ void PartWorker::compute(const Trainer& trainer, const Program::Ready& ready) {
     }
     const Timeline::Span span(timeline_, Phase::compute);
     const bool last = small + 1 == division_.small_batches;
-    if (ready && last && batch.kind.training) {
-      const size_t first = programs_->results();
-      step.program->run_telling(step.inputs, step.outputs, [&](size_t output) {
+    Program::Ready tell;
+    if (ready && last && batch.kind.training)
+      tell = [&ready, first = programs_->results()](size_t output) {
         if (output >= first) ready(output - first);
-      });
-    } else if (step.kernels != nullptr && !step.kernels->empty()) {
-      run_tracing(step);
-    } else {
-      step.program->run(step.inputs, step.outputs);
-    }
+      };
+    run(step, tell);
     timeline_.slow_down_compute();
     for (size_t i = 0; i < results_.size(); ++i) {
       const auto bytes = step.outputs[i]->host();

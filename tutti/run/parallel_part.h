@@ -29,6 +29,7 @@ class PartPrograms {
   const std::vector<Kernel>& kernels(StepKind kind, bool adds);
   const std::shared_ptr<const StepGraph>& facts() const { return facts_; }  // without a graph
   size_t results() const { return 1 + facts_->metrics.size(); }             // outputs before the gradients
+  int64_t result_elements() const { return result_elements_; }              // of all of these
   const Graph& update() const { return update_; }
   const std::vector<Type>& sums() const { return sums_; }             // what parts add up for the update
   const std::vector<std::string>& states() const { return states_; }  // of all graphs
@@ -41,6 +42,7 @@ class PartPrograms {
   int threads_;
   PartOptions options_;
   std::shared_ptr<const StepGraph> facts_;
+  int64_t result_elements_ = 0;
   Graph update_;
   std::vector<Type> sums_;
   std::vector<std::string> states_;
@@ -56,30 +58,32 @@ struct Division {
   Trainer::Part part(size_t small_batch, size_t samples) const;
 };
 
+using SumBuffers = std::vector<std::shared_ptr<Buffer>>;
+
 class PartWorker {
  public:
-  // `kernels` hears of each kernel, where it keeps spans.
+  // `kernels` hears of each kernel, where it keeps spans. `sums`: where those are; none: in memory of its own.
   PartWorker(std::shared_ptr<PartPrograms> programs, const Division& division, StateBuffers states, Collective* collective,
-             Timeline& timeline, Timeline& kernels);
+             Timeline& timeline, Timeline& kernels, SumBuffers sums = {});
   ~PartWorker();
 
   // Computes its part of the trainer's next batch. `ready` hears of each sum, by index, when it is complete.
   void compute(const Trainer& trainer, const Program::Ready& ready = {});
   const PartResults& results() const { return results_; }
   Buffer& sum(size_t i) { return *sums_[i]; }
-  const std::shared_ptr<Buffer>& shared_sum(size_t i) const { return sums_[i]; }
+  const SumBuffers& sums() const { return sums_; }
 
  private:
   struct Step;
   Step& step_for(StepKind kind, bool adds);
-  void run_tracing(Step& step);
+  void run(Step& step, const Program::Ready& ready);
 
   std::shared_ptr<PartPrograms> programs_;
   Division division_;
   StateBuffers states_;
   Collective* collective_;
   Timeline &timeline_, &kernels_;
-  std::vector<std::shared_ptr<Buffer>> sums_;
+  SumBuffers sums_;
   std::map<std::pair<StepKind, bool>, std::unique_ptr<Step>> steps_;
   PartResults results_;
 };

@@ -52,6 +52,13 @@ std::vector<std::string> parse_devices(const std::string& text, const std::strin
   return out;
 }
 
+Exchange exchange_named(const std::string& name) {
+  static const std::vector<std::string> names = {"memory", "messages"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) fail<InvalidArgument>("fit", "no --exchange '{}'{}", escape(name, 60), did_you_mean(name, names));
+  return static_cast<Exchange>(found - names.begin());
+}
+
 const std::vector<std::string>& lr_scale_names() {
   static const std::vector<std::string> names = {"none", "linear", "sqrt"};
   return names;

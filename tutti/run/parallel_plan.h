@@ -6,6 +6,9 @@
 
 namespace tutti {
 
+enum class Exchange { memory, messages };  // how ranks that are on one machine exchange gradients
+Exchange exchange_named(const std::string& name);
+
 // What is asked for; 0 and "" where nothing is.
 struct ParallelOptions {
   std::vector<std::string> devices;  // one a replica; empty: one device, as ever
@@ -17,7 +20,8 @@ struct ParallelOptions {
   bool synchronizes = false;  // batch normalization by the whole batch
   std::string trace;          // a file
   int64_t bucket = 0;         // bytes of gradients that ranks exchange at once; 0: by measurement
-  double deadline = 60;       // seconds for a rank that does not answer
+  Exchange exchange = Exchange::memory;
+  double deadline = 60;  // seconds for a rank that does not answer
 
   bool is_asked_for() const;
 };

@@ -1,4 +1,4 @@
-// Replicas that are processes: one of them is this one, and the others are asked through run/communicator.h.
+// Replicas that are processes, on one machine or many: gradients are exchanged by messages (run/communicator.h).
 #include <algorithm>
 
 #include "tutti/base/stopwatch.h"
@@ -18,7 +18,7 @@ class RankReplicas : public Replicas {
     const auto& sums = settings_.programs->sums();
     for (size_t i = 0; i < sums.size(); ++i) {
       const Type& type = own_->update.program->input_types()[i];
-      own_->update.views.push_back(std::make_unique<HostView>(type, own_->worker->shared_sum(i), 0));
+      own_->update.views.push_back(std::make_unique<HostView>(type, own_->worker->sums()[i], 0));
       own_->update.inputs.push_back(own_->update.views.back().get());
     }
     for (const Type& type : sums) bytes_ += type.bytes();
@@ -47,11 +47,7 @@ class RankReplicas : public Replicas {
     return gather_results();
   }
 
-  bool agree(bool goes_on) override {
-    const double wants = goes_on ? 1 : 0;
-    const std::vector<double> votes = ranks_->gather({&wants, 1});
-    return std::all_of(votes.begin(), votes.end(), [](double vote) { return vote > 0; });
-  }
+  bool agree(bool goes_on) override { return ranks_->agree(goes_on); }
 
   std::vector<Timeline*> timelines() override { return {&own_->timeline}; }
   std::vector<Timeline*> details() override { return {&exchange_, &own_->kernels}; }
@@ -130,14 +126,9 @@ class RankReplicas : public Replicas {
     for (const auto& output : own_->worker->results()) flat.insert(flat.end(), output.begin(), output.end());
     const std::vector<double> values = ranks_->gather(flat);
     std::vector<const PartResults*> out;
-    auto at = values.begin();
-    for (PartResults& results : all_) {
-      results.clear();
-      for (const auto& output : own_->worker->results()) {
-        results.emplace_back(at, at + std::ssize(output));
-        at += std::ssize(output);
-      }
-      out.push_back(&results);
+    for (size_t r = 0; r < all_.size(); ++r) {
+      all_[r] = shaped_like(own_->worker->results(), values.data() + r * flat.size());
+      out.push_back(&all_[r]);
     }
     return out;
   }
@@ -157,6 +148,8 @@ class RankReplicas : public Replicas {
 }  // namespace
 
 std::unique_ptr<Replicas> rank_replicas(const ReplicaSettings& settings, std::shared_ptr<RankGroup> ranks) {
+  if (settings.exchange == Exchange::memory)
+    if (auto made = shared_replicas(settings, ranks)) return made;
   return std::make_unique<RankReplicas>(settings, std::move(ranks));
 }
 

@@ -29,13 +29,16 @@ struct ReplicaSettings {
   PartOptions parts;
   bool keeps_spans = false;
   int64_t bucket = 0;  // bytes that ranks exchange at once; 0: by measurement
+  Exchange exchange = Exchange::memory;
 };
 // Threads that share the memory of weights and optimizer variables: each updates its own range of them.
 std::unique_ptr<Replicas> thread_replicas(const ReplicaSettings& settings);
-// This process is one of them.
+// This process is one of them. Where all share memory, and are to, they do as threads; else they exchange gradients by messages.
 std::unique_ptr<Replicas> rank_replicas(const ReplicaSettings& settings, std::shared_ptr<RankGroup> ranks);
-// One program on all of these at once, wherever the batch can be divided evenly.
-std::unique_ptr<Replicas> launched_replicas(const ReplicaSettings& settings, std::vector<std::shared_ptr<Device>> devices);
+std::unique_ptr<Replicas> shared_replicas(const ReplicaSettings& settings, std::shared_ptr<RankGroup> ranks);  // nullptr: they do not
+// One program on all of these at once, and on those of the other ranks, wherever the batch can be divided evenly.
+std::unique_ptr<Replicas> launched_replicas(const ReplicaSettings& settings, std::vector<std::shared_ptr<Device>> devices,
+                                            std::shared_ptr<RankGroup> ranks);
 
 // Of a sum of all gradients, each replica sends and gets all but its own part, twice.
 double exchanged_bytes(const PartPrograms& programs, int64_t replicas);

@@ -4,7 +4,6 @@
 #include "tutti/base/error.h"
 #include "tutti/device/host.h"
 #include "tutti/run/parallel_host.h"
-#include "tutti/transform/replicate.h"
 
 namespace tutti {
 
@@ -17,7 +16,9 @@ class ThreadReplicas : public Replicas {
         group_(static_cast<int>(settings.plan.replicas), settings.plan.replicas * settings.plan.threads <= thread_limit()) {
     for (int i = 0; i < group_.size(); ++i)
       replicas_.push_back(make_host_replica(settings_, static_cast<size_t>(i), true, group_.member(i), shared_));
-    for (const auto& replica : replicas_) see_all_sums(*replica);
+    std::vector<SumBuffers> sums;
+    for (const auto& replica : replicas_) sums.push_back(replica->worker->sums());
+    for (const auto& replica : replicas_) see_all_sums(settings_, *replica, sums);
   }
 
   void begin() override {
@@ -65,21 +66,6 @@ class ThreadReplicas : public Replicas {
   }
 
  private:
-  // Each update reads all replicas' gradients, of its own range.
-  void see_all_sums(HostReplica& replica) {
-    const auto& sums = settings_.programs->sums();
-    const auto& types = replica.update.program->input_types();
-    for (size_t i = 0; i < sums.size(); ++i)
-      for (const auto& other : replicas_) {
-        const Type& type = types[replica.update.inputs.size()];
-        const bool divided = !(type == sums[i]);
-        const auto range = range_of_part(sums[i].shape.elements(), static_cast<int64_t>(replica.rank), settings_.plan.replicas);
-        const int64_t first = divided ? range.begin * byte_size(type.dtype) : 0;
-        replica.update.views.push_back(std::make_unique<HostView>(type, other->worker->shared_sum(i), first));
-        replica.update.inputs.push_back(replica.update.views.back().get());
-      }
-  }
-
   // One step after another, beside the other replicas, until replica 0 says that it is enough.
   void work(HostReplica& replica) {
     const auto meet = [&] {
@@ -108,13 +94,8 @@ class ThreadReplicas : public Replicas {
   }
 
   void update(HostReplica& replica) {
-    {
-      const Timeline::Span span(replica.timeline, Phase::exchange);
-      replica.timeline.slow_down_exchange(exchanged_bytes(*settings_.programs, settings_.plan.replicas));
-    }
-    const Timeline::Span span(replica.timeline, Phase::update);
     try {
-      replica.update.program->run(replica.update.inputs, {});
+      update_range(settings_, replica);
     } catch (...) {
       replica.failure = std::current_exception();
     }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t most_spans = 2'000'000, most_kernels = 200'000;  // a replica: a file that a browser still opens
 
-// "reader 50" (microseconds a sample, from one reader for all), "sleep 1 2000" (microseconds a step, on rank 1), "link 100" (megabytes a
-// second between replicas).
+// "reader 50" (microseconds a sample, from one reader for all), "sleep 1 2000" (microseconds a step, on rank 1), "start 1000" (microseconds
+// a part, however few its samples), "link 100" (megabytes a second between replicas).
 struct InjectedCause {
   std::string name;
   double first = 0, second = 0;
@@ -67,6 +67,7 @@ void Timeline::slow_down_input(size_t samples, size_t small_batches) const {
 void Timeline::slow_down_compute() const {
   const auto& cause = InjectedCause::get();
   if (cause.name == "sleep" && static_cast<int>(cause.first) == rank_) sleep_for(cause.second * 1e-6);
+  if (cause.name == "start") sleep_for(cause.first * 1e-6);
 }
 
 void Timeline::slow_down_exchange(double bytes) const {

@@ -19,7 +19,7 @@ namespace {
 class MetricSums {
  public:
   MetricSums(const keras::Model& model, keras::TrainingGraph& forward, const keras::TrainingOptions& options, StepGraph& out)
-      : outputs_(model.output_names()), forward_(forward), batch_(options.batch), training_(options.training), out_(out) {}
+      : outputs_(model.target_names()), forward_(forward), batch_(options.batch), training_(options.training), out_(out) {}
 
   // Several outputs log a loss each.
   void add_losses() {

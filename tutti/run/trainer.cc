@@ -85,6 +85,8 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   std::iota(validation_order_.begin(), validation_order_.end(), 0);
   if (!job_.early_stopping.is_null()) stopping_.emplace(job_.early_stopping);
   if (!job_.reduce_on_plateau.is_null()) plateau_.emplace(job_.reduce_on_plateau);
+  if (plateau_ && optimizer_->is_several())
+    fail<InvalidArgument>("fit", "reduce_on_plateau changes the learning rate, of which several optimizers have none in common");
   if (plateau_ && optimizer_->has_schedule())
     fail<InvalidArgument>("fit", "reduce_on_plateau changes the learning rate, which a schedule sets; hint: one of them");
   if (job_.rate_factor != 1) {
@@ -103,7 +105,7 @@ void Trainer::read_compile_options() {
     const Json* found = compiled.is_object() ? compiled.find(key) : nullptr;
     return found == nullptr ? Json() : *found;
   };
-  const auto& outputs = model_->output_names();
+  const auto& outputs = model_->target_names();
   job_.loss = own(job_.loss, "loss");
   job_.loss_weights = own(job_.loss_weights, "loss_weights");
   job_.metrics = own(job_.metrics, "metrics");
@@ -137,6 +139,8 @@ void Trainer::read_compile_options() {
   keras::Named named = keras::read_named(optimizer, "optimizer");
   if (job_.gradient_accumulation_steps > 1) named.arguments.set("gradient_accumulation_steps", job_.gradient_accumulation_steps);
   optimizer_.emplace(std::move(named), job_.schedule);
+  if (const Json* kind = model_->config().find("class_name"); kind != nullptr && kind->dump() == "\"Sequential\"")
+    optimizer_->set_root(model_->name());
   if (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false") optimizer_->scale_dynamically();
   // One that has not begun has fewer variables than it will have: nothing to go on with.
   if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
@@ -294,7 +298,8 @@ void Trainer::take_one(std::span<const std::span<const float>> outputs, int64_t 
     if (*validation_position_ == validation_->samples()) end_epoch();
     return;
   }
-  if (!std::isfinite(loss)) fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}", steps_, epoch_, loss);
+  if (!std::isfinite(loss))  // of NaN the sign says nothing
+    fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}", steps_, epoch_, std::isnan(loss) ? std::fabs(loss) : loss);
   if (options_.log_steps) losses_.push_back(static_cast<float>(loss));
   ++steps_;
   ++steps_of_epoch_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int ask_tag = 7001, answer_tag = 7002;
+constexpr int ask_tag = 7001, answer_tag = 7002, word_tag = 7003;
 constexpr double patience = 3, little_patience = 0.5;  // seconds for an answer; where a second is left
 
 struct World {
@@ -26,6 +27,13 @@ struct World {
   std::vector<std::string> hosts;
   std::vector<bool> answered;
   std::atomic<const std::atomic<bool>*> stop = nullptr;
+  void (*heard)(void* listener, const char* word, int64_t bytes) = nullptr;
+  void* listener = nullptr;
+  struct Word {
+    std::string text;
+    std::vector<MPI_Request> requests;
+  };
+  std::list<Word> words;  // on their way
 };
 World world;
 
@@ -38,27 +46,46 @@ void send_word(int to, int tag) {
   MPI_Request_free(&request);
 }
 
-// Answers those who ask, and hears who answers.
+void tell(const char* word, int64_t bytes) {
+  World::Word& own = world.words.emplace_back(World::Word{std::string(word, static_cast<size_t>(bytes)), {}});
+  for (int r = 0; r < world.size; ++r)
+    if (r != world.rank)
+      MPI_Isend(own.text.data(), static_cast<int>(bytes), MPI_CHAR, r, word_tag, world.talk, &own.requests.emplace_back());
+}
+
+void forget_words() {
+  for (auto word = world.words.begin(); word != world.words.end();) {
+    int done = 0;
+    MPI_Testall(static_cast<int>(word->requests.size()), word->requests.data(), &done, MPI_STATUSES_IGNORE);
+    word = done != 0 ? world.words.erase(word) : std::next(word);
+  }
+}
+
+// Answers those who ask, and hears who answers and what is told.
 void listen() {
+  forget_words();
   for (int found = 1; found != 0;) {
     MPI_Status status;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world.talk, &found, &status);
     if (found == 0) return;
-    char word;
-    MPI_Recv(&word, 1, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, world.talk, MPI_STATUS_IGNORE);
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_CHAR, &bytes);
+    std::string word(static_cast<size_t>(bytes), 0);
+    MPI_Recv(word.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, world.talk, MPI_STATUS_IGNORE);
+    if (status.MPI_TAG == word_tag && world.heard != nullptr) world.heard(world.listener, word.data(), bytes);
     if (status.MPI_TAG == ask_tag) send_word(status.MPI_SOURCE, answer_tag);
     if (status.MPI_TAG == answer_tag) world.answered[static_cast<size_t>(status.MPI_SOURCE)] = true;
   }
 }
 
 // The rank + 1 that is silent; 0: all are there.
-int call_the_roll(double seconds) {
+int call_the_roll(bool hurries) {
   world.answered.assign(static_cast<size_t>(world.size), false);
   world.answered[static_cast<size_t>(world.rank)] = true;
   for (int r = 0; r < world.size; ++r)
     if (r != world.rank) send_word(r, ask_tag);
   const auto begin = Clock::now();
-  while (seconds_since(begin) < seconds) {
+  while (seconds_since(begin) < (hurries ? little_patience : patience)) {
     listen();
     if (std::find(world.answered.begin(), world.answered.end(), false) == world.answered.end()) return 0;
     sched_yield();
@@ -81,7 +108,7 @@ int wait_for(MPI_Request request) {
     const bool hurries = stop != nullptr && *stop && !hurried;
     if (!hurries && seconds_since(begin) < world.deadline) continue;
     hurried = hurried || hurries;
-    if (const int silent = call_the_roll(hurries ? little_patience : patience)) return silent;
+    if (const int silent = call_the_roll(hurries)) return silent;
     begin = Clock::now();  // all are there: one of them takes its time
   }
 }
@@ -143,8 +170,14 @@ extern "C" int tutti_join_mpi(double deadline, tutti::MpiLibrary* library) {
   library->host = host;
   library->sum = sum;
   library->gather = gather;
+  library->roll = call_the_roll;
   library->answer = listen;
   library->heed = [](const std::atomic<bool>* stop) { world.stop = stop; };
+  library->tell = tell;
+  library->hear = [](void (*heard)(void* listener, const char* word, int64_t bytes), void* listener) {
+    world.heard = heard;
+    world.listener = listener;
+  };
   library->abort = [](int code) { MPI_Abort(MPI_COMM_WORLD, code); };
   library->finish = [] { MPI_Finalize(); };
   return 0;
