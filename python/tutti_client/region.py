@@ -1,5 +1,6 @@
 """A region of memory that is shared with the server: docs/serving.md has its layout. Words of it are read and written here, and slept on."""
 
+import contextlib
 import ctypes
 import json
 import mmap
@@ -54,9 +55,11 @@ class Control:
         self.poller.register(self.socket, select.POLLIN)
 
     def ask(self, message):
+        text = json.dumps(message).encode()
         try:
-            text = json.dumps(message).encode()
-            self.socket.sendall(struct.pack("<I", len(text)) + text)
+            # A server that refuses says so and hangs up, maybe before this is sent: what it said is there to be read all the same.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.socket.sendall(struct.pack("<I", len(text)) + text)
             while len(self.buffer) < 4 or len(self.buffer) < 4 + struct.unpack_from("<I", self.buffer)[0]:
                 part, descriptors, _, _ = socket.recv_fds(self.socket, 65536, 4)
                 self.descriptors += descriptors
@@ -83,14 +86,22 @@ class Control:
 
 
 class Region:
+    event = None  # of an open one
+
     def __init__(self, control, said):
         if len(control.descriptors) != 2:
             raise Gone(f"the server handed over {len(control.descriptors)} descriptors, not 2")
-        memory, self.event = control.descriptors
+        memory, event = control.descriptors
         control.descriptors = []
         self.slots, self.slot_bytes = said["slots"], said["slot_bytes"]
-        self.memory = mmap.mmap(memory, said["bytes"])
-        os.close(memory)
+        try:
+            self.memory = mmap.mmap(memory, said["bytes"])
+        except OSError:
+            os.close(event)
+            raise
+        finally:
+            os.close(memory)
+        self.event = event
         self.bytes = memoryview(self.memory)
         self.words = self.bytes[:HEADER_BYTES].cast("I")
         self.requests_at, self.responses_at, self.slots_at = said["requests_at"], said["responses_at"], said["slots_at"]
@@ -126,7 +137,10 @@ class Region:
         self.syscall(FUTEX, self.response_address, FUTEX_WAIT, seen, ctypes.addressof(timeout), None, 0)
 
     def close(self):
+        if self.event is None:
+            return
         os.close(self.event)
+        self.event = None
         self.words.release()
         self.bytes.release()
         del self.response_word
@@ -134,3 +148,6 @@ class Region:
             self.memory.close()
         except BufferError:
             pass  # an array of it lives on; it goes with that
+
+    def __del__(self):
+        self.close()

@@ -183,7 +183,8 @@ TEST(local, those_beyond_the_limits_are_refused) {
   auto one = connect(served.path(), {.slots = 1, .slot_bytes = 1 << 19});
   EXPECT_PRED2(contains, message_of<DeviceError>([&] { connect(served.path(), {.slots = 4, .slot_bytes = 1 << 19}); }), "--region-limit");
   auto two = connect(served.path(), {.slots = 1, .slot_bytes = 1 << 19});
-  EXPECT_PRED2(contains, message_of<DeviceError>([&] { connect(served.path(), {.slots = 1}); }), "2 clients are connected already");
+  for (int i = 0; i < 200; ++i)  // whether the server hangs up before or after the client says hello
+    EXPECT_PRED2(contains, message_of<DeviceError>([&] { connect(served.path(), {.slots = 1}); }), "2 clients are connected already");
 }
 
 TEST(local, a_client_that_breaks_the_rules_is_hung_up_on_alone) {

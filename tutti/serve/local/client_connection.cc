@@ -32,15 +32,7 @@ ClientConnection::ClientConnection(const std::string& path, const ConnectOptions
                                  {"slots", static_cast<int64_t>(options.slots)},
                                  {"slot_bytes", static_cast<int64_t>(options.slot_bytes)}};
   std::vector<Descriptor> descriptors;
-  std::string answer;
-  if (!send_message(socket_.get(), hello.dump())) fail<DeviceError>("connect", "the server at '{}' hung up", escape(path));
-  while (!take_message(buffer_, answer)) {
-    pollfd waiting{socket_.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(patience_.count())) == 0)
-      fail<DeviceError>("connect", "the server at '{}' did not answer within {} ms", escape(path), patience_.count());
-    if (!receive_some(socket_.get(), buffer_, &descriptors, true)) fail<DeviceError>("connect", "the server at '{}' hung up", escape(path));
-  }
-  const Json said = Json::parse(answer);
+  const Json said = exchange(hello, &descriptors);
   if (const Json* error = said.find("error")) fail<DeviceError>("connect", "{}", error->as_string());
   if (descriptors.size() != 2)
     fail<DeviceError>("connect", "the server at '{}' handed over {} descriptors, not 2", escape(path), descriptors.size());
@@ -49,17 +41,22 @@ ClientConnection::ClientConnection(const std::string& path, const ConnectOptions
   slots_.resize(region_->layout().slots);
 }
 
-Json ClientConnection::ask(const Json& message) {
-  std::scoped_lock lock(control_);
-  const auto gone = [] { fail<DeviceError>("connect", "the server is gone"); };
-  if (!send_message(socket_.get(), message.dump())) gone();
+Json ClientConnection::exchange(const Json& message, std::vector<Descriptor>* descriptors) {
+  // A server that refuses says so and hangs up, maybe before this is sent: what it said is there to be read all the same.
+  send_message(socket_.get(), message.dump());
   std::string answer;
   while (!take_message(buffer_, answer)) {
     pollfd waiting{socket_.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(patience_.count())) == 0) gone();
-    if (!receive_some(socket_.get(), buffer_, nullptr, true)) gone();
+    if (::poll(&waiting, 1, static_cast<int>(patience_.count())) == 0)
+      fail<DeviceError>("connect", "the server did not answer within {} ms", patience_.count());
+    if (!receive_some(socket_.get(), buffer_, descriptors, true)) fail<DeviceError>("connect", "the server is gone");
   }
-  Json said = Json::parse(answer);
+  return Json::parse(answer);
+}
+
+Json ClientConnection::ask(const Json& message) {
+  std::scoped_lock lock(control_);
+  Json said = exchange(message, nullptr);
   if (const Json* error = said.find("error")) {
     const int64_t kind = said.at("kind").as_int();
     const std::string& text = error->as_string();

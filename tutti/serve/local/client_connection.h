@@ -38,6 +38,7 @@ class ClientConnection {
     ResponseEntry response = {};
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   };
+  Json exchange(const Json& message, std::vector<Descriptor>* descriptors);
   void write(const RequestEntry& entry, std::unique_lock<std::mutex>& lock);
   void take_responses();  // with the lock
   // Until `f` says so, with the lock; throws RemoteError after the deadline, DeviceError when the server is gone.
