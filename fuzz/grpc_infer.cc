@@ -1,4 +1,5 @@
-// Messages of ModelInfer: any bytes are none, or a call, or refused with an Error.
+// Messages of ModelInfer, compressed or not: any bytes are a call, or refused with an Error.
+#include <cstddef>
 #include <cstdint>
 
 #if __has_include("inference.pb.h")
@@ -9,8 +10,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #if __has_include("inference.pb.h")
   using namespace tutti;
   inference::ModelInferRequest message;
-  if (!message.ParseFromArray(data, static_cast<int>(size))) return 0;
+  const grpc::Slice slice(data, size);
   try {
+    serve::MemoryClaim claim;
+    serve::parse_message(grpc::ByteBuffer(&slice, 1), 1 << 20, claim, message);
     serve::call_of(message, {});
   } catch (const InternalError&) {
     throw;

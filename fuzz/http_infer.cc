@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
-#include "tutti/serve/http/compression.h"
 #include "tutti/serve/http/route.h"
+#include "tutti/serve/protocol/compression.h"
 #include "tutti/serve/protocol/tensor_json.h"
 #include "tutti/serve/protocol/tf_json.h"
 #include "tutti/serve/protocol/v2_json.h"

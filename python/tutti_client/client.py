@@ -17,11 +17,11 @@ class PredictionFuture(concurrent.futures.Future):
     def cancel(self):
         if not super().cancel():
             return False
-        connection = self.connection
+        connection, waiting = self.connection, self.waiting
         if connection is not None:
             with connection.lock:
-                if not self.waiting.abandoned and connection.under_way.get(self.waiting.slot) is self.waiting and not connection.closed:
-                    connection.cancel(self.waiting)
+                if not waiting.abandoned and connection.under_way.get(waiting.slot) is waiting and not connection.closed:
+                    connection.cancel(waiting)
         return True
 
 
@@ -58,14 +58,16 @@ class Client:
             if connection is None or connection.closed or connection.slot_bytes < slot_bytes:
                 while self.slot_bytes < slot_bytes:
                     self.slot_bytes *= 2
-                fresh = Connection(self.path, self.slots, self.slot_bytes, self.patience)
-                if connection is not None and not connection.under_way:
-                    connection.close()
-                self.connection, self.process = fresh, os.getpid()
+                # One that is too small goes when the last request in it is answered: other threads may be about to use it.
+                self.connection, self.process = Connection(self.path, self.slots, self.slot_bytes, self.patience), os.getpid()
             return self.connection
 
     def model(self, name=None, version=-1):
-        """Handle, names, dtypes and shapes of a model."""
+        """Names, dtypes and shapes of a model."""
+        return self.described(name, version)[1]
+
+    def described(self, name, version):
+        """A connection, and the model as described there: handles are a connection's own."""
         connection = self.connected()
         if name is None:
             name = self.default_model
@@ -74,11 +76,11 @@ class Client:
             if len(names) != 1:
                 raise RemoteError("not_found", f"which model? There are {', '.join(names) or 'none'}; hint: model=")
             name = self.default_model = names[0]
-        return connection.model(name, version)
+        return connection, connection.model(name, version)
 
     def start(self, x, model, version, priority, timeout, future, room=0):
         deadline = time.monotonic() + timeout if timeout is not None else 0
-        described = self.model(model, version)
+        connection, described = self.described(model, version)
         arrays = described.arrays(x)
         at = aligned(len(arrays) * TENSOR.size)
         for array in arrays:
@@ -87,7 +89,6 @@ class Client:
                 raise RemoteError("bad_request", f"an array has 1 to 8 axes, the first of samples; got shape {array.shape}")
         samples = arrays[0].shape[0] if arrays else 1
         needed = at + aligned(max(len(described.outputs), 1) * TENSOR.size) + max(described.output_bytes(samples), 1024, room)
-        connection = self.connection
         if connection.slot_bytes < needed:
             connection = self.connected(needed)
             described = connection.model(described.name, version)
@@ -132,8 +133,7 @@ class Client:
     def submit(self, x, model=None, version=-1, priority=0, timeout=None):
         """predict() as a concurrent.futures.Future; several may be under way."""
         future = PredictionFuture()
-        connection, waiting, _ = self.start(x, model, version, priority, timeout, future)
-        future.connection, future.waiting = connection, waiting
+        connection, _, _ = self.start(x, model, version, priority, timeout, future)
         with connection.lock:
             if connection.reader is None:
                 connection.reader = threading.Thread(target=connection.read_for_futures, daemon=True, name="tutti_client")

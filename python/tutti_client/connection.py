@@ -11,7 +11,8 @@ from .region import CANCEL, PREDICT, RESPONSE_TAIL, TENSOR, VERSION, WAITING, Co
 
 KINDS = ("none", "bad_request", "not_found", "not_ready", "queue_full", "deadline", "cancelled", "draining", "failed")
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
-ARRAYS = tuple(np.dtype("uint16" if name == "bfloat16" else name) for name in DTYPES)  # NumPy has no bfloat16: its bits
+BFLOAT16 = DTYPES.index("bfloat16")
+ARRAYS = tuple(np.dtype("uint16" if name == "bfloat16" else name) for name in DTYPES)  # NumPy has no bfloat16: its bits here, float32 outside
 SPIN, FOREIGN, NAP = 50e-6, 500e-6, 0.02
 
 
@@ -33,6 +34,13 @@ class RemoteTimeout(RemoteError, TimeoutError):
 def failure(number, text):
     kind = KINDS[number] if number < len(KINDS) else "failed"
     return (RemoteTimeout if kind == "deadline" else RemoteError)(kind, text)
+
+
+def bfloat16_bits(array):
+    """Rounded to the nearest, halves to even; NaN stays NaN."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
+    return np.where(np.isnan(array), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
 
 class Model:
@@ -59,7 +67,13 @@ class Model:
             x = [x]  # rows as a list are one array too
         if len(x) != len(self.dtypes):
             raise RemoteError("bad_request", f"model '{self.name}' takes {len(self.dtypes)} inputs; got {len(x)}")
-        return [np.ascontiguousarray(one, dtype) if np.ndim(one) else np.asarray(one, dtype) for one, dtype in zip(x, self.dtypes)]
+        return [self.array(one, code, dtype) for one, code, dtype in zip(x, self.codes, self.dtypes)]
+
+    @staticmethod
+    def array(one, code, dtype):
+        if code == BFLOAT16:
+            return bfloat16_bits(np.asarray(one, np.float32))
+        return np.ascontiguousarray(one, dtype) if np.ndim(one) else np.asarray(one, dtype)
 
     def output_bytes(self, samples):
         """At least so many, where the model says; open extents other than the samples are guessed as 1024."""
@@ -136,6 +150,8 @@ class Connection:
         self.tags += 1
         waiting = Waiting(self.tags, slot, at, future)
         self.under_way[slot] = waiting
+        if future is not None:
+            future.connection, future.waiting = self, waiting
         number = self.requests
         self.requests = (number + 1) & 0xFFFFFFFF
         region.write_request(number, waiting.tag, PREDICT, slot, model.handle, len(arrays), priority, 0, at, int(deadline * 1e9) if deadline else 0)
@@ -170,7 +186,7 @@ class Connection:
             entry = TENSOR.unpack_from(region.memory, at + i * TENSOR.size)
             place = base + entry[2]
             array = np.ndarray(entry[5 : 5 + entry[1]], ARRAYS[entry[0]], region.memory, place)
-            arrays.append(array.copy())
+            arrays.append((array.astype(np.uint32) << 16).view(np.float32) if entry[0] == BFLOAT16 else array.copy())
         return arrays
 
     def release(self, waiting):
@@ -194,6 +210,7 @@ class Connection:
                 future, result = self.ended.popleft()
             except IndexError:
                 return
+            future.connection = None  # who keeps the future need not keep the region
             if not future.set_running_or_notify_cancel():
                 continue
             if isinstance(result, Exception):

@@ -59,5 +59,20 @@ TEST_F(ProgramsTest, what_pays_may_change) {
   EXPECT_GT(rate(5000, slow), 0.85 / 0.01);
 }
 
+TEST(programs, of_open_extents_stay_within_their_memory) {
+  Programs programs(load_model(models_folder + "open_time.keras"), {.batch = 4}, 1 << 20);
+  const auto rows = [](int64_t steps) { return Rows{Shape({steps, 2})}; };
+  const Failure failure = programs.compile(rows(1'000'000), 1);
+  EXPECT_EQ(failure.kind, FailureKind::bad_request);
+  EXPECT_NE(failure.message.find("at most 1048576"), std::string::npos) << failure.message;
+  EXPECT_EQ(programs.choose(rows(1'000'000), 1).failure.message, failure.message);
+  for (int64_t steps = 20'000; steps < 20'010; ++steps) ASSERT_FALSE(programs.compile(rows(steps), 1));  // some 400 KB each
+  EXPECT_NE(programs.choose(rows(20'009), 1).program, nullptr);
+  EXPECT_EQ(programs.choose(rows(20'000), 1).program, nullptr);
+  // A smaller batch is computed where a larger one would not fit.
+  EXPECT_TRUE(programs.compile(rows(20'009), 4));
+  EXPECT_EQ(programs.choose(rows(20'009), 4).size, 1);
+}
+
 }  // namespace
 }  // namespace tutti::serve

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "tutti/serve/http/api.h"
-#include "tutti/serve/http/compression.h"
 #include "tutti/serve/http/route.h"
 #include "tutti/serve/protocol/address.h"
+#include "tutti/serve/protocol/compression.h"
 #include "tutti/serve/protocol/memory_budget.h"
 #include "tutti/serve/protocol/tensor_json.h"
 #include "tutti/serve/protocol/tf_json.h"
@@ -45,6 +45,8 @@ TEST(protocol, paths_have_their_endpoints) {
   is("/metrics", Endpoint::metrics);
   is("/v2", Endpoint::server);
   is("/v2/", Endpoint::server);
+  is("http://host:8000/v2", Endpoint::server);
+  is("http://host", Endpoint::page);
   is("/v2/health/live", Endpoint::live);
   is("/v2/models/stats", Endpoint::statistics);
   is("/v2/models/a/stats", Endpoint::statistics, "a");
@@ -60,7 +62,7 @@ TEST(protocol, paths_have_their_endpoints) {
   is("/v1/models/a", Endpoint::tf_status, "a");
   for (const char* none :
        {"", "v2", "*", "/v2//", "/v3", "/v2/models", "/v2/models/", "/v2/models/a/infer/b", "/v2/models/a/versions", "/v1/models/:predict",
-        "/v2/models/a%2/infer", "/v2/models/%zz", "/v1/models", "/a/b/c/d/e/f/g/h/i/j/k", "http://x/v2"})
+        "/v2/models/a%2/infer", "/v2/models/%zz", "/v1/models", "/a/b/c/d/e/f/g/h/i/j/k", "ftp://x/v2", "x/v2"})
     is(none, Endpoint::none);
   is("/v2/models/" + std::string(300, 'a'), Endpoint::none);
 }
@@ -88,6 +90,18 @@ TEST(protocol, v2_elements_of_every_type_survive_json) {
     const Tensor back = tensor_from_json(Json::parse(text), dtype, {3}, "x");
     EXPECT_TRUE(std::equal(tensor.bytes().begin(), tensor.bytes().end(), back.bytes().begin())) << name(dtype) << text;
   }
+}
+
+TEST(protocol, whole_numbers_of_64_bits_survive_json) {
+  const uint64_t large[] = {0, (uint64_t{1} << 53) + 1, uint64_t{1} << 63, ~uint64_t{0}};
+  std::string text;
+  append_flat(text, Tensor::of<uint64_t>({4}, large));
+  EXPECT_EQ(text, "[0,9007199254740993,9223372036854775808,18446744073709551615]");
+  EXPECT_THAT(tensor_from_json(Json::parse(text), DType::u64, {4}, "x").as<uint64_t>(), testing::ElementsAreArray(large));
+  EXPECT_THAT(tensor_from_json(Json::parse("[9223372036854775808]"), DType::f64, {1}, "x").as<double>(), ElementsAre(0x1p63));
+  for (const char* beyond : {"[18446744073709551616]", "[-1]", "[1e19]", "[0.5]"})
+    EXPECT_THROW(tensor_from_json(Json::parse(beyond), DType::u64, {1}, "x"), RequestError) << beyond;
+  EXPECT_THROW(tensor_from_json(Json::parse("[9223372036854775808]"), DType::i64, {1}, "x"), RequestError);
 }
 
 TEST(protocol, floats_are_written_shortest_and_read_back_the_same) {
@@ -142,8 +156,7 @@ TEST(protocol, v2_refuses_before_it_allocates) {
   EXPECT_THAT(refused(R"("shape": [1], "datatype": "UINT8", "data": [256])"), HasSubstr("elements of type u8; got 256"));
   EXPECT_THAT(refused(R"("shape": [1], "datatype": "UINT8", "data": [-1])"), HasSubstr("got -1"));
   EXPECT_THAT(refused(R"("shape": [1], "datatype": "INT64", "data": [9223372036854775808])"), HasSubstr("elements of type i64"));
-  // Read as a double it would be 9223372036854775808.
-  EXPECT_THAT(refused(R"("shape": [1], "datatype": "UINT64", "data": [9223372036854775809])"), HasSubstr("sent as bytes"));
+  EXPECT_THAT(refused(R"("shape": [1], "datatype": "UINT64", "data": [18446744073709551616])"), HasSubstr("sent as bytes"));
   EXPECT_THAT(refused(R"("shape": [1], "datatype": "INT32", "data": [1.5])"), HasSubstr("got 1.5"));
   EXPECT_THAT(refused(R"("shape": [1], "datatype": "BOOL", "data": [2])"), HasSubstr("type bool"));
   EXPECT_EQ(refused(R"("shape": [0, 4], "datatype": "FP32", "data": [])"), "");

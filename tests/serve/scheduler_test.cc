@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/serve/served.h"
+#include "tutti/serve/programs.h"
 
 namespace tutti::serve {
 namespace {
@@ -89,6 +90,27 @@ TEST(scheduler, open_extents_are_bound_by_each_request) {
     ASSERT_FALSE(answers.of(i).failure) << answers.of(i).failure.message;
     EXPECT_TRUE(same_bits(answers.of(i).outputs.at(0), alone("open_time.keras", inputs[static_cast<size_t>(i)])));
   }
+}
+
+TEST(scheduler, requests_of_other_shapes_do_not_make_a_batch_larger) {
+  const auto model = served("open_time.keras");
+  Scheduler scheduler({});
+  Answers answers;
+  constexpr int64_t shapes = 8;
+  int64_t before = 0;
+  {
+    Gate gate(scheduler, model);
+    before = model->programs().compilations();
+    for (int64_t i = 0; i < shapes; ++i) {
+      Tensor input(DType::f32, {1, 10 + i, 2});
+      std::ranges::fill(input.bytes(), std::byte{0});
+      scheduler.submit(request_for(model, input, answers.take(i)));
+    }
+  }
+  ASSERT_TRUE(answers.wait(shapes));
+  scheduler.stop();
+  EXPECT_EQ(model->programs().compilations() - before, shapes);  // each for one sample
+  for (int64_t i = 0; i < shapes; ++i) EXPECT_EQ(model->programs().choose({Shape({10 + i, 2})}, 1).size, 1);
 }
 
 TEST(scheduler, requests_of_a_client_end_in_order_whatever_they_ask_for) {
@@ -331,6 +353,16 @@ TEST(scheduler, draining_answers_what_is_there_and_takes_no_more) {
     EXPECT_TRUE(scheduler.drain(std::chrono::seconds(20)));
   }
   for (int64_t i = 0; i < 5; ++i) EXPECT_FALSE(answers.of(i).failure);
+}
+
+TEST(scheduler, draining_ends_the_wait_for_more) {
+  const auto model = served("dense.keras");
+  Scheduler scheduler({.max_wait = std::chrono::hours(1)});
+  Answers answers;
+  scheduler.submit(request_for(model, made_input(*model, 1, 0), answers.take(0)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps
+  EXPECT_TRUE(scheduler.drain(std::chrono::seconds(20)));
+  EXPECT_FALSE(answers.of(0).failure);
 }
 
 TEST(scheduler, what_is_queued_when_it_stops_is_answered_too) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/memory.h"
 
 namespace tutti::serve {
 
@@ -27,8 +28,6 @@ void end_failed(Part& part, const Failure& failure) {
   part.pending->request.model->statistics().add_failure(failure.kind, nanoseconds(Clock::now() - part.pending->submitted));
   end(part, {failure, {}});
 }
-
-bool is_aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.bytes().data()) % 64 == 0; }
 
 // Rows `begin` to `end` of a tensor of [count, row...], as bytes.
 template <class Bytes>
@@ -95,7 +94,7 @@ class BatchRun {
     const PendingRequest& pending = *parts_[0]->pending;
     const Request& request = pending.request;
     if (pending.samples != samples_) return false;
-    const auto is_usable = [](const Tensor& tensor) { return is_aligned(tensor) && tensor.dtype() != DType::boolean; };
+    const auto is_usable = [](const Tensor& tensor) { return is_aligned(tensor.bytes()) && tensor.dtype() != DType::boolean; };
     return program.computes_in_host_memory() && std::all_of(request.inputs.begin(), request.inputs.end(), is_usable) &&
            (!request.inputs_change || model_.programs().may_borrow());
   }
@@ -103,7 +102,8 @@ class BatchRun {
   void run_in_place(Predictor& program) {
     Part& part = *parts_[0];
     place_outputs(part, program, samples_);
-    const bool aligned = std::all_of(part.pending->outputs.begin(), part.pending->outputs.end(), is_aligned);
+    const bool aligned = std::all_of(part.pending->outputs.begin(), part.pending->outputs.end(),
+                                     [](const Tensor& tensor) { return is_aligned(tensor.bytes()); });
     std::vector<std::span<const std::byte>> inputs;
     std::vector<std::span<std::byte>> outputs;
     for (const Tensor& tensor : part.pending->request.inputs) inputs.push_back(tensor.bytes());

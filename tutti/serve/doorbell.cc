@@ -34,11 +34,16 @@ void Doorbell::watch(int descriptor) {
     fail<DeviceError>("serve", "a descriptor cannot be waited for: {}", std::strerror(errno));
 }
 
+void Doorbell::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+
 void Doorbell::wait(std::optional<std::chrono::nanoseconds> timeout) {
-  epoll_event events[64];
-  // Rounded up: to wake a little late is better than to spin a millisecond.
-  const int milliseconds = timeout ? static_cast<int>(std::clamp<int64_t>((timeout->count() + 999'999) / 1'000'000, 0, 60'000)) : -1;
-  ::epoll_wait(epoll_, events, 64, milliseconds);
+  constexpr int most = 64;
+  epoll_event events[most];
+  const int64_t nanoseconds = timeout ? std::clamp<int64_t>(timeout->count(), 0, 60'000'000'000) : 0;
+  const timespec exactly{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+  if (::epoll_pwait2(epoll_, events, most, timeout ? &exactly : nullptr, nullptr) >= 0 || errno != ENOSYS) return;
+  // Before Linux 5.11. Rounded up: to wake a little late is better than to spin a millisecond.
+  ::epoll_wait(epoll_, events, most, timeout ? static_cast<int>((nanoseconds + 999'999) / 1'000'000) : -1);
 }
 
 }  // namespace tutti::serve

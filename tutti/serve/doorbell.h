@@ -14,6 +14,7 @@ class Doorbell {
   Doorbell& operator=(const Doorbell&) = delete;
   void ring();                 // from any thread
   void watch(int descriptor);  // an eventfd: each write to it rings. It is never read, so whoever else holds it cannot make us wait
+  void unwatch(int descriptor);
   void wait(std::optional<std::chrono::nanoseconds> timeout);
 
  private:

@@ -1,6 +1,7 @@
 #include "tutti/serve/programs.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "tutti/data/rows.h"
@@ -19,6 +20,11 @@ constexpr int64_t first_runs = 2;
 constexpr double try_again_after = 300;
 constexpr double newest_weight = 0.1;  // of a time among those before, at least
 
+int64_t share_of_memory(const std::string& device) {
+  const int64_t all = open_device(device)->memory_bytes();
+  return (all > 0 ? all : std::numeric_limits<int64_t>::max()) / 4;
+}
+
 // Whether an address is made of a value anywhere: then it must not change between being checked and being used.
 bool finds_by_value(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
@@ -36,8 +42,11 @@ bool finds_by_value(const Graph& graph) {
 
 }  // namespace
 
-Programs::Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options)
-    : model_(std::move(model)), options_(std::move(options)) {
+Programs::Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options, int64_t most_bytes)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      open_(keras::has_open_extents(model_->inputs())),
+      most_bytes_(most_bytes != 0 ? most_bytes : share_of_memory(options_.device)) {
   const Graph graph = model_->lower({2, shapes_with(*model_, 2, model_->probe_extent()), nullptr});
   batched_ = !model_->inputs().empty() && graph.updates().empty() && samples_are_independent(graph, 2);
   const auto& inputs = model_->inputs();
@@ -133,6 +142,7 @@ Failure Programs::compile(const Rows& rows, int64_t size) {
   Entry made{.rows = rows, .size = size};
   try {
     made.program = std::make_shared<Predictor>(*model_, own);
+    check_memory(made);
   } catch (const InvalidArgument& e) {
     made.failure = {FailureKind::bad_request, e.what()};  // of shapes that a model with open extents does not take
   } catch (const std::exception& e) {
@@ -143,8 +153,29 @@ Failure Programs::compile(const Rows& rows, int64_t size) {
   if (made.program != nullptr) options_.cache = made.program->cache();
   ++compilations_;
   entries_.push_front(std::move(made));
-  if (entries_.size() > most_kept) entries_.pop_back();
+  drop_oldest();
   return failure;
+}
+
+// Planned, but not yet touched: the memory is taken by the first run.
+void Programs::check_memory(Entry& made) const {
+  made.bytes = made.program->stats().peak_memory_bytes;
+  for (const auto* types : {&made.program->input_types(), &made.program->output_types()})
+    for (const Type& type : *types) made.bytes += type.bytes();
+  if (!open_ || made.bytes <= most_bytes_) return;
+  made.failure = {FailureKind::bad_request, fmt::format("[serve] inputs of these shapes need {} bytes of the device's memory; at most {}",
+                                                        std::exchange(made.bytes, 0), most_bytes_)};
+  made.program = nullptr;
+}
+
+// With the lock.
+void Programs::drop_oldest() {
+  int64_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.bytes;
+  while (entries_.size() > 1 && (entries_.size() > most_kept || (open_ && bytes > 2 * most_bytes_))) {
+    bytes -= entries_.back().bytes;
+    entries_.pop_back();
+  }
 }
 
 int64_t Programs::compilations() const {

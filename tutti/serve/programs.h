@@ -1,6 +1,7 @@
 // The compiled programs of one model, one a batch size and shape of rows. Sizes are few (1, 2, 3, 4, 6, 8, 12, ... the largest) and a
 // batch of another size is filled with zeros; models that mix samples get exact sizes. Programs are compiled by whoever asks: the loader at
-// first, later a background thread, while the owner of the device goes on with those that are there.
+// first, later a background thread, while the owner of the device goes on with those that are there. Of models with open extents clients
+// choose how large a program is: beyond `most_bytes` it is refused, and those that were not used lately go before all have twice that.
 #pragma once
 
 #include <list>
@@ -19,7 +20,8 @@ using Rows = std::vector<Shape>;  // of one sample, an input each
 
 class Programs {
  public:
-  Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options);
+  // most_bytes: of a program's memory; 0: a quarter of the device's.
+  Programs(std::shared_ptr<const keras::AnyModel> model, CompileOptions options, int64_t most_bytes = 0);
 
   bool is_batched() const { return batched_; }
   int64_t largest() const { return options_.batch; }
@@ -52,12 +54,16 @@ class Programs {
     bool cold = true;        // the first run tells nothing
     double measured_at = 0;  // by computed_, when last
     Failure failure = {};    // instead of a program
+    int64_t bytes = 0;       // of its memory, as planned
   };
+  void check_memory(Entry& made) const;
+  void drop_oldest();
   Entry* find(const Rows& rows, int64_t size);
   bool is_to_be_tried(const Entry& entry) const;
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
-  bool batched_ = false, may_borrow_ = false;
+  bool batched_ = false, may_borrow_ = false, open_ = false;
+  int64_t most_bytes_ = 0;
   std::vector<int64_t> sizes_;
   std::mutex compiling_;
   mutable std::mutex mutex_;

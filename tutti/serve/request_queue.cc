@@ -43,7 +43,7 @@ void RequestQueue::insert(Pending request, bool first) {
   pending.queued = true;
   if (first || alone) list(level, client);
   if (first && !alone) drop_if_empty(level, turn);
-  samples_[pending.request.model.get()] += pending.remaining();
+  samples_[{pending.request.model.get(), pending.rows}] += pending.remaining();
   ++size_;
 }
 
@@ -58,7 +58,7 @@ Pending RequestQueue::extract(Level& level, PendingRequest& request) {
     level.clients.erase(request.key);
   else if (first)
     list(level, client);
-  const auto samples = samples_.find(request.request.model.get());
+  const auto samples = samples_.find({request.request.model.get(), request.rows});
   if ((samples->second -= request.remaining()) == 0) samples_.erase(samples);
   --size_;
   return out;
@@ -87,8 +87,15 @@ std::vector<Pending> RequestQueue::all() const {
   return out;
 }
 
-int64_t RequestQueue::samples_of(const ModelVersion& model) const {
-  const auto found = samples_.find(&model);
+size_t RequestQueue::LikeHash::operator()(const Like& like) const {
+  size_t hash = std::hash<const void*>()(like.model);
+  for (const Shape& row : like.rows)
+    for (const int64_t extent : row) hash = hash * 31 + static_cast<size_t>(extent);
+  return hash;
+}
+
+int64_t RequestQueue::samples_like(const PendingRequest& request) const {
+  const auto found = samples_.find({request.request.model.get(), request.rows});
   return found == samples_.end() ? 0 : found->second;
 }
 

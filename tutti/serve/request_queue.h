@@ -48,7 +48,8 @@ class RequestQueue {
   void remove(PendingRequest& request);  // one that is queued
   std::vector<Pending> of_client(uint64_t client) const;
   std::vector<Pending> all() const;
-  int64_t samples_of(const ModelVersion& model) const;  // queued
+  // Queued for the same model with the same rows: what could be one batch with it. It may be in the queue itself.
+  int64_t samples_like(const PendingRequest& request) const;
 
   // Whose turn it is, the models in `except` passed over; nullptr when there is none.
   PendingRequest* next(const std::set<const ModelVersion*>& except) const;
@@ -82,7 +83,15 @@ class RequestQueue {
   void insert(Pending request, bool first);
 
   std::map<int, Level, std::greater<>> levels_;  // by priority
-  std::unordered_map<const ModelVersion*, int64_t> samples_;
+  struct Like {
+    const ModelVersion* model;
+    Rows rows;
+    bool operator==(const Like&) const = default;
+  };
+  struct LikeHash {
+    size_t operator()(const Like& like) const;
+  };
+  std::unordered_map<Like, int64_t, LikeHash> samples_;
   int64_t size_ = 0;
   uint64_t anonymous_ = 0;
 };

@@ -46,6 +46,7 @@ class Scheduler::Owner {
   const SchedulerOptions& options() const { return options_; }
   uint64_t new_client() { return ++clients_; }
   void watch(int descriptor) { bell_.watch(descriptor); }
+  void unwatch(int descriptor) { bell_.unwatch(descriptor); }
 
   Ticket submit(Request&& request) {
     Pending pending;
@@ -104,6 +105,7 @@ class Scheduler::Owner {
   bool drain(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     draining_ = true;
+    wake();  // a batch may be waiting for more
     return idle_.wait_for(lock, timeout, [&] { return queue_.size() == 0 && computing_.empty(); });
   }
 
@@ -152,6 +154,7 @@ class Scheduler::Owner {
 
   // With the lock.
   void enqueue(const Pending& pending, bool first_of_client = false) {
+    ++arrivals_;
     if (first_of_client)
       queue_.push_first(pending);
     else
@@ -179,7 +182,7 @@ class Scheduler::Owner {
       std::scoped_lock lock(mutex_);
       for (const Pending& pending : requests) {
         if (!pending->queued) {
-          pending->unwanted = kind == FailureKind::cancelled;
+          pending->unwanted = pending->unwanted || kind == FailureKind::cancelled;
           continue;
         }
         queue_.remove(*pending);
@@ -255,11 +258,12 @@ class Scheduler::Owner {
   // The batch whose turn it is. Where none is ready: `due`, when one will be without any news.
   std::optional<Batch> next_batch(std::optional<Clock::time_point>& due) {
     std::scoped_lock lock(mutex_);
+    arrivals_seen_ = arrivals_;
     std::set<const ModelVersion*> passed = waiting_;
     while (PendingRequest* first = queue_.next(passed)) {
       const auto model = first->request.model;
       const bool together = model->is_batched();
-      const int64_t ready = together ? std::min(queue_.samples_of(*model), model->largest_batch()) : first->samples;
+      const int64_t ready = together ? std::min(queue_.samples_like(*first), model->largest_batch()) : first->samples;
       if (together && ready < model->largest_batch() && !draining_) {
         const auto then = std::min(first->submitted + options_.max_wait, waited_enough(*model, first->submitted));
         if (Clock::now() < then) {
@@ -351,12 +355,12 @@ class Scheduler::Owner {
     asleep_ = true;
     tell_sources(true);
     bool something = poll_sources();
+    const auto now = Clock::now();
     {
       std::scoped_lock lock(mutex_);
-      something = something || ending_ || queue_.next(waiting_) != nullptr;
+      // What there is waits for more, until it is due.
+      something = something || ending_ || (due ? *due <= now || arrivals_ != arrivals_seen_ : queue_.next(waiting_) != nullptr);
     }
-    const auto now = Clock::now();
-    if (due) something = *due <= now;  // what there is waits for more
     if (!something) bell_.wait(due ? std::optional(std::chrono::nanoseconds(*due - now)) : std::nullopt);
     asleep_ = false;
     tell_sources(false);
@@ -374,6 +378,7 @@ class Scheduler::Owner {
   std::set<const ModelVersion*> waiting_;                    // for a program
   std::map<const ModelVersion*, Clock::time_point> let_go_;  // when a batch last stopped waiting for more
   std::vector<Pending> computing_;
+  uint64_t arrivals_ = 0, arrivals_seen_ = 0;  // in the queue, ever, and when a batch was last looked for
   bool draining_ = false, ending_ = false;
   std::condition_variable idle_, deadlines_changed_, jobs_changed_;
 
@@ -398,5 +403,6 @@ void Scheduler::add_source(RequestSource* source) { owner_->add_source(source); 
 void Scheduler::remove_source(RequestSource* source) { owner_->remove_source(source); }
 void Scheduler::wake() { owner_->wake(); }
 void Scheduler::watch(int descriptor) { owner_->watch(descriptor); }
+void Scheduler::unwatch(int descriptor) { owner_->unwatch(descriptor); }
 
 }  // namespace tutti::serve

@@ -58,8 +58,9 @@ class Scheduler {
   // Sources live until they are removed; removing waits for a poll() that is under way.
   void add_source(RequestSource* source);
   void remove_source(RequestSource* source);
-  void wake();                 // from any thread
-  void watch(int descriptor);  // an eventfd that wakes as well whenever it is written; closing it ends that
+  void wake();                   // from any thread
+  void watch(int descriptor);    // an eventfd that wakes as well whenever it is written
+  void unwatch(int descriptor);  // to close it is not enough where others hold it too
 
  private:
   class Owner;

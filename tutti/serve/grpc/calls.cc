@@ -1,5 +1,7 @@
 #include "tutti/serve/grpc/calls.h"
 
+#include <limits>
+
 #include "tutti/serve/grpc/messages.h"
 
 namespace tutti::serve {
@@ -9,6 +11,7 @@ namespace {
 // A call in the scheduler: what writing its answer needs.
 struct GrpcPending {
   Call call;
+  std::string id;
   std::shared_ptr<ModelVersion> model;
   std::vector<size_t> wanted;
   size_t message_bytes = 0;
@@ -21,6 +24,8 @@ Failure fill_within(const GrpcPending& pending, const Answer& answer, MemoryClai
     size_t bytes = pending.message_bytes;
     for (const Tensor& output : answer.outputs) bytes += output.bytes().size();
     claim.grow(bytes);
+    if (bytes > std::numeric_limits<int>::max() / 2)
+      refuse(FailureKind::bad_request, "the answer is too large for a message: {} bytes", bytes);
     fill_answer(pending.call, *pending.model, pending.wanted, answer.outputs, response);
     return {};
   } catch (...) {
@@ -28,9 +33,12 @@ Failure fill_within(const GrpcPending& pending, const Answer& answer, MemoryClai
   }
 }
 
-Request scheduled_from(GrpcShared& shared, const grpc::CallbackServerContext& context, const inference::ModelInferRequest& message,
-                       GrpcPending& pending, MemoryClaim& claim) {
+Request scheduled_from(GrpcShared& shared, const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes, GrpcPending& pending,
+                       MemoryClaim& claim) {
   claim = MemoryClaim(shared.options.budget);
+  inference::ModelInferRequest message;
+  parse_message(bytes, shared.options.request_bytes, claim, message);
+  pending.id = message.id();
   pending.message_bytes = message.ByteSizeLong();
   claim.grow(pending.message_bytes);
   pending.model = shared.models.find(message.model_name(), version_from(message.model_version()));
@@ -106,8 +114,8 @@ void SlowAnswers::cancel_late() {
   }
 }
 
-grpc::ServerUnaryReactor* UnaryInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context,
-                                            const inference::ModelInferRequest& message, inference::ModelInferResponse& response) {
+grpc::ServerUnaryReactor* UnaryInfer::start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::ByteBuffer& message,
+                                            grpc::ByteBuffer& response) {
   auto self = std::make_shared<UnaryInfer>(shared, context);
   self->self_ = self;  // until OnDone(), which comes after this has returned and after Finish()
   UnaryInfer* const reactor = self.get();
@@ -116,7 +124,10 @@ grpc::ServerUnaryReactor* UnaryInfer::start(GrpcShared& shared, grpc::CallbackSe
     Request request = scheduled_from(shared, context, message, *pending, reactor->claim_);
     request.client = std::hash<std::string>()(context.peer()) | uint64_t{1} << 63;  // a connection is a client; new_client() counts from 1
     request.done = [reactor, pending, &response](Answer&& answer) {
-      reactor->finish(status_of(fill_within(*pending, answer, reactor->claim_, response)));
+      inference::ModelInferResponse filled;
+      const Failure failure = fill_within(*pending, answer, reactor->claim_, filled);
+      if (!failure) response = serialized(filled);
+      reactor->finish(status_of(failure));
     };
     self->ticket_ = shared.scheduler.submit(std::move(request));
   } catch (...) {
@@ -156,23 +167,26 @@ void StreamInfer::OnReadDone(bool ok) {
 
 void StreamInfer::submit() {
   auto written = std::make_shared<std::unique_ptr<Written>>(std::make_unique<Written>());
-  const auto send = [this, written, id = request_.id()](const Failure& failure) {
+  auto pending = std::make_shared<GrpcPending>();
+  const auto send = [this, written, pending](const Failure& failure, inference::ModelStreamInferResponse&& response) {
     if (failure) {
-      (*written)->response.set_error_message(failure.message);
-      (*written)->response.mutable_infer_response()->set_id(id);  // whose error it is
+      response.set_error_message(failure.message);
+      response.mutable_infer_response()->set_id(pending->id);  // whose error it is
     }
+    (*written)->response = serialized(response);
     answered(std::move(*written));
   };
   try {
-    auto pending = std::make_shared<GrpcPending>();
     Request request = scheduled_from(shared_, context_, request_, *pending, (*written)->claim);
     request.client = client_;
     request.done = [send, written, pending](Answer&& answer) {
-      send(fill_within(*pending, answer, (*written)->claim, *(*written)->response.mutable_infer_response()));
+      inference::ModelStreamInferResponse response;
+      const Failure failure = fill_within(*pending, answer, (*written)->claim, *response.mutable_infer_response());
+      send(failure, std::move(response));
     };
     shared_.scheduler.submit(std::move(request));
   } catch (...) {
-    send(failure_of_exception());
+    send(failure_of_exception(), {});
   }
 }
 
@@ -196,7 +210,7 @@ void StreamInfer::OnWriteDone(bool ok) {
 // flags say so before.
 void StreamInfer::go_on(std::unique_lock<std::mutex> lock) {
   if (broken_ && !writing_) answers_.clear();
-  const inference::ModelStreamInferResponse* write = nullptr;
+  const grpc::ByteBuffer* write = nullptr;
   if (!writing_ && !answers_.empty()) {
     writing_ = true;
     write = &answers_.front()->response;

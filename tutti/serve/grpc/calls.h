@@ -47,8 +47,8 @@ Failure failure_of_exception();
 // A unary call. It waits in the scheduler's queue, not on a thread.
 class UnaryInfer final : public grpc::ServerUnaryReactor {
  public:
-  static grpc::ServerUnaryReactor* start(GrpcShared& shared, grpc::CallbackServerContext& context,
-                                         const inference::ModelInferRequest& request, inference::ModelInferResponse& response);
+  static grpc::ServerUnaryReactor* start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+                                         grpc::ByteBuffer& response);
   UnaryInfer(GrpcShared& shared, const grpc::CallbackServerContext& context)
       : shared_(shared), context_(context), active_(shared.connections.activity_of(context.peer())) {}
   void OnCancel() override { shared_.scheduler.cancel(ticket_); }
@@ -69,7 +69,7 @@ class UnaryInfer final : public grpc::ServerUnaryReactor {
 };
 
 // A stream: requests are answered in their order, several are under way at once. One that fails gets its message, and the stream goes on.
-class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+class StreamInfer final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // `refused`: not OK ends it at once.
   static StreamInfer* start(GrpcShared& shared, grpc::CallbackServerContext& context, const grpc::Status& refused);
@@ -88,7 +88,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRe
 
  private:
   struct Written {
-    inference::ModelStreamInferResponse response;
+    grpc::ByteBuffer response;
     MemoryClaim claim;  // for the request and for this
   };
   void submit();
@@ -100,7 +100,7 @@ class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRe
   const ActiveCall active_;
   const uint64_t client_;
   std::shared_ptr<StreamInfer> self_;
-  inference::ModelInferRequest request_;
+  grpc::ByteBuffer request_;
   std::mutex mutex_;
   std::deque<std::unique_ptr<Written>> answers_;  // the first is being written, when writing_
   int under_way_ = 0;

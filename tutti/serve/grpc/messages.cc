@@ -1,7 +1,10 @@
 #include "tutti/serve/grpc/messages.h"
 
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <limits>
 
+#include "tutti/serve/protocol/compression.h"
 #include "tutti/serve/protocol/datatype.h"
 #include "tutti/serve/protocol/tensor_json.h"
 #include "tutti/serve/protocol/v2_json.h"
@@ -9,6 +12,15 @@
 namespace tutti::serve {
 
 namespace {
+
+// A message that was compressed says so in a flag that gRPC keeps to itself. But none of ours begins like such a stream: gzip's first byte
+// is no tag, and zlib's would be that of a field 15.
+std::string_view encoding_of(std::string_view begin) {
+  if (begin.size() < 2) return "";
+  const auto first = static_cast<uint8_t>(begin[0]), second = static_cast<uint8_t>(begin[1]);
+  if (first == 0x1f && second == 0x8b) return "gzip";
+  return first == 0x78 && (first * 256 + second) % 31 == 0 ? "deflate" : "";
+}
 
 int64_t number_of(const inference::InferParameter& value, std::string_view key) {
   switch (value.parameter_choice_case()) {
@@ -89,6 +101,33 @@ void fill_duration(inference::StatisticDuration& out, int64_t count, int64_t nan
 void fill_duration(inference::StatisticDuration& out, const Timed& timed) { fill_duration(out, timed.count, timed.nanoseconds); }
 
 }  // namespace
+
+void parse_message(const grpc::ByteBuffer& bytes, size_t most_bytes, MemoryClaim& claim, google::protobuf::MessageLite& message) {
+  claim.grow(bytes.Length());
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) refuse(FailureKind::failed, "the message cannot be read");
+  std::string begin;
+  for (size_t i = 0; i < slices.size() && begin.size() < 2; ++i)
+    begin.append(reinterpret_cast<const char*>(slices[i].begin()), std::min<size_t>(slices[i].size(), 2));
+  bool good = false;
+  if (const std::string_view encoding = encoding_of(begin); !encoding.empty()) {
+    std::string text;
+    text.reserve(bytes.Length());
+    for (const grpc::Slice& slice : slices) text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    good = message.ParseFromString(decompressed(text, encoding, most_bytes, claim));
+  } else {
+    grpc::ByteBuffer same = bytes;  // its slices are shared
+    grpc::ProtoBufferReader reader(&same);
+    good = reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
+  }
+  if (!good) refuse(FailureKind::bad_request, "the bytes are no message of {}", message.GetTypeName());
+}
+
+grpc::ByteBuffer serialized(const google::protobuf::MessageLite& message) {
+  grpc::Slice slice(message.ByteSizeLong());
+  message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
+  return {&slice, 1};
+}
 
 Call call_of(const inference::ModelInferRequest& request, const CallLimits& limits) {
   const auto too_many = [&](int count, std::string_view what) {

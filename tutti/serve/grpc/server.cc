@@ -19,7 +19,24 @@ namespace {
 using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+using Service = inference::GRPCInferenceService;
+template <class Base>
+using Health =
+    Service::WithCallbackMethod_ServerLive<Service::WithCallbackMethod_ServerReady<Service::WithCallbackMethod_ModelReady<Base>>>;
+template <class Base>
+using Description = Service::WithCallbackMethod_ServerMetadata<
+    Service::WithCallbackMethod_ModelMetadata<Service::WithCallbackMethod_ModelConfig<Service::WithCallbackMethod_ModelStatistics<Base>>>>;
+template <class Base>
+using Repository = Service::WithCallbackMethod_RepositoryIndex<
+    Service::WithCallbackMethod_RepositoryModelLoad<Service::WithCallbackMethod_RepositoryModelUnload<Base>>>;
+template <class Base>
+using SharedMemory = Service::WithCallbackMethod_SystemSharedMemoryStatus<
+    Service::WithCallbackMethod_SystemSharedMemoryRegister<Service::WithCallbackMethod_SystemSharedMemoryUnregister<Base>>>;
+// Tensors come as bytes, that who may not ask is told so before they are read, and that compressed ones are read within bounds.
+template <class Base>
+using Inference = Service::WithRawCallbackMethod_ModelInfer<Service::WithRawCallbackMethod_ModelStreamInfer<Base>>;
+
+class InferenceService final : public Health<Description<Repository<SharedMemory<Inference<Service::Service>>>>> {
  public:
   explicit InferenceService(GrpcShared& shared) : shared_(shared) {}
 
@@ -108,11 +125,11 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
     return finish(context, no_shared_memory());
   }
 
-  Reactor* ModelInfer(Context* context, const inference::ModelInferRequest* request, inference::ModelInferResponse* response) override {
+  Reactor* ModelInfer(Context* context, const grpc::ByteBuffer* request, grpc::ByteBuffer* response) override {
     if (grpc::Status status = access(*context); !status.ok()) return finish(context, status);
     return UnaryInfer::start(shared_, *context, *request, *response);
   }
-  grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>* ModelStreamInfer(Context* context) override {
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ModelStreamInfer(Context* context) override {
     return StreamInfer::start(shared_, *context, access(*context));
   }
 
@@ -211,6 +228,7 @@ class GrpcServer::Server {
     const auto argument = [&](const char* name, int64_t value) { builder.AddChannelArgument(name, static_cast<int>(value)); };
     argument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options_.streams);
     argument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+    argument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);  // it has no bound: parse_message()
     argument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options_.header_time.count());
     // A client without a call is asked to go, and comes back when it has one. Who does neither is cut off: Connections.
     argument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, options_.idle_time.count());

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "tutti/serve/http/compression.h"
+#include "tutti/serve/protocol/compression.h"
 #include "tutti/serve/protocol/tf_json.h"
 #include "tutti/serve/protocol/v2_json.h"
 
@@ -100,7 +100,7 @@ Ticket HttpApi::handle(HttpRequest request, uint64_t client, Reply reply) {
       return {};
     }
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
-    if (method.empty() || route.methods.find(method) == std::string_view::npos) {
+    if ((method != "GET" && method != "POST") || route.methods.find(method) == std::string_view::npos) {
       reply([allowed = route.methods] {
         HttpAnswer out = error_answer(405, fmt::format("[serve] this path answers {}", allowed));
         out.headers = fmt::format("Allow: {}\r\n", allowed == "GET" ? "GET, HEAD" : allowed);

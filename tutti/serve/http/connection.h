@@ -186,6 +186,10 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
       wait_in(State::body, shared_.options.request_time);
       parser_->eager(true);  // until now nothing was allocated for the body
       is_head_ = parser_->get().method() == http::verb::head;
+      if (const char* wrong = ambiguity()) {
+        refuse_and_close(error_answer(400, wrong));
+        return false;
+      }
       if (auto refused = shared_.api.refusal(request_head())) {
         refuse_and_close(std::move(*refused));
         return false;
@@ -210,6 +214,15 @@ class Connection final : public AnyConnection, public std::enable_shared_from_th
       self->parse();
     });
     return false;
+  }
+
+  // What others on the way might have understood otherwise.
+  const char* ambiguity() const {
+    const auto& message = parser_->get();
+    if (message.count(http::field::host) > 1) return "[serve] a request has one Host";
+    const auto coding = message[http::field::transfer_encoding];
+    if (!coding.empty() && !boost::beast::iequals(coding, "chunked")) return "[serve] of transfer codings only chunked is understood";
+    return nullptr;
   }
 
   // All but the body.

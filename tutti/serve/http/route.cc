@@ -1,5 +1,6 @@
 #include "tutti/serve/http/route.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -32,8 +33,13 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return out;
 }
 
-// "/a/b%20c?x" -> a, "b c".
+// "/a/b%20c?x" -> a, "b c"; proxies may say all of it, "http://host/a".
 std::optional<std::vector<std::string>> segments_of(std::string_view target) {
+  if (target.starts_with("http://") || target.starts_with("https://")) {
+    const size_t host = target.find("//") + 2;
+    target.remove_prefix(std::min(target.find('/', host), target.size()));
+    if (target.empty()) target = "/";
+  }
   target = target.substr(0, target.find_first_of("?#"));
   if (target.empty() || target[0] != '/') return {};
   std::vector<std::string> out;

@@ -40,11 +40,8 @@ std::string_view reason_of(int status) {
 asio::ssl::context tls_context(const HttpOptions& options) {
   asio::ssl::context context(asio::ssl::context::tls_server);
   context.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
-  ErrorCode error;
-  context.use_certificate_chain_file(options.tls_certificate, error);
-  if (error) fail<InvalidArgument>("serve", "--tls-cert: no certificate in PEM can be read: {}", error.message());
-  context.use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
-  if (error) fail<InvalidArgument>("serve", "--tls-key: no key in PEM that belongs to the certificate can be read: {}", error.message());
+  context.use_certificate_chain_file(options.tls_certificate);  // check_tls() has looked at both
+  context.use_private_key_file(options.tls_key, asio::ssl::context::pem);
   return context;
 }
 

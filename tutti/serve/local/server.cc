@@ -233,7 +233,10 @@ class Server::Impl : public RequestSource {
       std::scoped_lock lock(polled_mutex_);
       std::erase(polled_, client.connection);
     }
-    if (client.connection) client.connection->end();
+    if (client.connection) {
+      scheduler_.unwatch(client.connection->event_descriptor());
+      client.connection->end();
+    }
     std::scoped_lock lock(mutex_);
     --counters_.connected;
     if (client.connection) counters_.region_bytes -= client.connection->bytes();

@@ -1,6 +1,10 @@
 #include "tutti/serve/protocol/address.h"
 
 #include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <memory>
 
 #include "tutti/base/error.h"
 #include "tutti/serve/protocol/network_options.h"
@@ -40,6 +44,18 @@ std::string address_text(const HostAndPort& place) {
 void check_tls(const NetworkOptions& options) {
   if (options.tls_certificate.empty() != options.tls_key.empty())
     fail<InvalidArgument>("serve", "TLS needs both a certificate and a key: --tls-cert and --tls-key");
+  if (options.tls_certificate.empty()) return;
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (context == nullptr) fail<DeviceError>("serve", "TLS is not to be had here");
+  SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return -1; });  // else it asks the terminal
+  const auto check = [](int good, std::string_view what) {
+    const char* reason = ERR_reason_error_string(ERR_peek_error());
+    ERR_clear_error();
+    if (good != 1) fail<InvalidArgument>("serve", "{} can be read: {}", what, reason == nullptr ? "there is none" : reason);
+  };
+  check(SSL_CTX_use_certificate_chain_file(context.get(), options.tls_certificate.c_str()), "--tls-cert: no certificate in PEM");
+  check(SSL_CTX_use_PrivateKey_file(context.get(), options.tls_key.c_str(), SSL_FILETYPE_PEM),
+        "--tls-key: no key in PEM without a password that belongs to the certificate");
 }
 
 }  // namespace tutti::serve

@@ -38,7 +38,7 @@ struct NetworkOptions {
   CallLimits limits = {};
 };
 
-// Throws InvalidArgument where one of the two is missing.
+// Throws InvalidArgument where one of the two is missing, is no PEM or needs a password, or where they do not belong together.
 void check_tls(const NetworkOptions& options);
 
 }  // namespace tutti::serve

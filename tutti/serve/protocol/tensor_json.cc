@@ -21,8 +21,9 @@ T element_from(const Json& value, std::string_view what) {
     refuse(FailureKind::bad_request, "{} has elements of type bool; got {}", what, shown(value));
   } else if constexpr (std::is_integral_v<T>) {
     if (value.is_int() && std::in_range<T>(value.as_int())) return static_cast<T>(value.as_int());
-    if (value.is_number() && !value.is_int()) {
-      // A float without fraction is a whole number too. What is beyond int64 was read as a double, and is not what was written any more.
+    if (value.is_unsigned() && std::in_range<T>(value.as_unsigned())) return static_cast<T>(value.as_unsigned());
+    if (value.is_number() && !value.is_int() && !value.is_unsigned()) {
+      // A float without fraction is a whole number too, as long as floats are exact.
       constexpr double exact = 1ll << 53;
       const double number = value.as_number();
       if (number == std::floor(number) && number >= std::max(static_cast<double>(std::numeric_limits<T>::min()), -exact) &&

@@ -89,7 +89,7 @@ Json signature_of(const std::vector<TensorInfo>& tensors) {
 TfCall parse_tf(std::string_view body, const std::vector<TensorInfo>& inputs, const CallLimits& limits) {
   const Json json = Json::parse(body, {.bytes = body.size(), .depth = limits.json_depth, .values = limits.json_values});
   if (!json.is_object()) refuse(FailureKind::bad_request, "the request must be an object; got {}", json.kind());
-  if (const Json* signature = json.find("signature_name")) {
+  if (const Json* signature = json.find("signature_name"); signature && !signature->is_null()) {
     if (!signature->is_string() || (signature->as_string() != "serving_default" && !signature->as_string().empty()))
       refuse(FailureKind::bad_request, "the one signature is 'serving_default'; got {}", escape(signature->dump(), 60));
   }

@@ -26,11 +26,17 @@ class BinaryTail {
   std::string_view bytes_;
 };
 
+// What may be left out; some clients write null then.
+const Json* optional_member(const Json& of, std::string_view key) {
+  const Json* found = of.find(key);
+  return found != nullptr && found->is_null() ? nullptr : found;
+}
+
 const Json* parameter(const Json& of, std::string_view key) {
-  const Json* parameters = of.find("parameters");
+  const Json* parameters = optional_member(of, "parameters");
   if (!parameters) return nullptr;
   if (!parameters->is_object()) refuse(FailureKind::bad_request, "parameters must be an object; got {}", parameters->kind());
-  return parameters->find(key);
+  return optional_member(*parameters, key);
 }
 
 bool flag(const Json* value, std::string_view key, bool fallback) {
@@ -81,7 +87,7 @@ Call::Input parse_input(const Json& input, size_t index, BinaryTail& tail, const
   const Ints shape = ints_from_json(member(input, "shape", what), what);
   if (parameter(input, "shared_memory_region"))
     refuse(FailureKind::bad_request, "{} is in shared memory; that extension is off, send the data (local clients: --socket)", what);
-  const Json* data = input.find("data");
+  const Json* data = optional_member(input, "data");
   if (const Json* size = parameter(input, "binary_data_size")) {
     if (data) refuse(FailureKind::bad_request, "{} has both data and binary_data_size", what);
     out.tensor = tensor_from_bytes(tail.take(whole(*size, "binary_data_size"), what), dtype, shape, what);
@@ -113,14 +119,15 @@ Call parse_v2(std::string_view body, size_t json_bytes, const CallLimits& limits
   if (!json.is_object()) refuse(FailureKind::bad_request, "the request must be an object; got {}", json.kind());
   BinaryTail tail(body.substr(json_bytes));
   Call call;
-  if (const Json* id = json.find("id")) call.id = text_of(*id, "id", limits);
-  if (parameter(json, "sequence_id")) refuse(FailureKind::bad_request, "the request is part of a sequence; that extension is not offered");
+  if (const Json* id = optional_member(json, "id")) call.id = text_of(*id, "id", limits);
+  if (const Json* sequence = parameter(json, "sequence_id"); sequence && *sequence != Json(0) && *sequence != Json(""))
+    refuse(FailureKind::bad_request, "the request is part of a sequence; that extension is not offered");
   if (const Json* priority = parameter(json, "priority")) call.priority = priority_from_v2(whole(*priority, "priority"));
   if (const Json* timeout = parameter(json, "timeout")) call.timeout = timeout_from_v2(whole(*timeout, "timeout"));
   call.binary_outputs = flag(parameter(json, "binary_data_output"), "binary_data_output", false);
   for (const Json& input : list_of(member(json, "inputs", "the request"), "inputs", limits))
     call.inputs.push_back(parse_input(input, call.inputs.size(), tail, limits));
-  if (const Json* outputs = json.find("outputs"))
+  if (const Json* outputs = optional_member(json, "outputs"))
     for (const Json& output : list_of(*outputs, "outputs", limits))
       call.outputs.push_back(parse_output(output, call.outputs.size(), call.binary_outputs, limits));
   if (tail.left() > 0) refuse(FailureKind::bad_request, "{} bytes are left behind the last binary tensor", tail.left());

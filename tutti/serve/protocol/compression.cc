@@ -1,4 +1,4 @@
-#include "tutti/serve/http/compression.h"
+#include "tutti/serve/protocol/compression.h"
 
 #include <zlib.h>
 
@@ -10,8 +10,11 @@
 namespace tutti::serve {
 
 std::string decompressed(std::string_view body, std::string_view encoding, size_t most_bytes, MemoryClaim& claim) {
-  const bool gzip = encoding == "gzip" || encoding == "x-gzip";
-  if (!gzip && encoding != "deflate")
+  const auto is = [&](std::string_view name) {
+    return std::ranges::equal(encoding, name, [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+  };
+  const bool gzip = is("gzip") || is("x-gzip");
+  if (!gzip && !is("deflate"))
     refuse(FailureKind::bad_request, "Content-Encoding is gzip, deflate or identity; got '{}'", escape(encoding, 40));
   // Some clients send raw deflate under that name; zlib's first byte has the method 8 in its low bits and the pair divides by 31.
   const bool zlib = !gzip && body.size() >= 2 && (body[0] & 0x0f) == 8 &&
