@@ -1,6 +1,6 @@
 """Bulk prediction. Images: a folder of JPEGs, 640 x 480, through MobileNetV2 from an .h5 file to an .npy file; the whole process for ours (start, compilation and writing included), the second pass
 for peers; the bound is what the cores would do if they did nothing but decode and compute, each at the cost measured on one thread. Table: ten million rows of 32 floats through Dense 32-64-10, .npy to
-.npy, against the same rows computed in memory. Ratio: ours over the other. Parts: "images" or "table", and a number for that many images."""
+.npy, against the same rows computed in memory, in the best of some batches. Ratio: ours over the other. Parts: "images" or "table", and a number for that many images."""
 
 import json
 import os
@@ -18,6 +18,7 @@ import numpy as np
 PEER = compare.PEERS / "bulk.py"
 PEERS = ("tf.data + tf.function 32", "tf.data + tf.function 1", "processes + queue + keras.predict 32", "keras.predict 32", "keras.predict 1")
 ROUNDS, ROWS = 5, 10_000_000
+BATCHES = (128, 512, 2048, 8192)  # of which the best is what the table is held against
 
 
 def asked(parts):
@@ -78,9 +79,12 @@ def run_images(data, build, images):
 def run_table(data, build):
     words = [data / "model.keras", data / "x.npy"]
     runs = [predict(build, *words, np.load(data / "y.npy")) for _ in range(ROUNDS)]
-    batch = statistics.mode(said["batch"] for _, said in runs)
-    memory = subprocess.run([build / "tutti", "predict", *words, "--latency", "--repeat", "5", "--batch", str(batch), "--json"], check=True, stdout=subprocess.PIPE)
-    yield row(f"{ROWS:,} rows", ROWS / statistics.median(seconds for seconds, _ in runs), f"computed in memory, in batches of {batch}", json.loads(memory.stdout)["per_second"], "rows")
+    memory = {}
+    for batch in BATCHES:
+        said = subprocess.run([build / "tutti", "predict", *words, "--latency", "--repeat", "5", "--batch", str(batch), "--json"], check=True, stdout=subprocess.PIPE)
+        memory[batch] = json.loads(said.stdout)["per_second"]
+    best = max(memory, key=memory.get)
+    yield row(f"{ROWS:,} rows", ROWS / statistics.median(seconds for seconds, _ in runs), f"computed in memory, in batches of {best}, the fastest", memory[best], "rows")
 
 
 def run(folder, build, parts):

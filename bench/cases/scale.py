@@ -73,7 +73,7 @@ def run(folder, build, parts):
             continue
         write_job(folder, "whole.toml", layers, shape, batch, steps)
         write_job(folder, "half.toml", layers, shape, batch // 2, steps)
-        one, two, half, ranks, theirs = [], [], [], [], {1: [], 2: []}
+        one, two, half, ranks, messages, theirs = [], [], [], [], [], {1: [], 2: []}
         for turn in range(TURNS):
             one.append(step_us(start(folder, build, "whole.toml", "--devices", "1")))
             two.append(step_us(start(folder, build, "whole.toml", "--devices", "2")))
@@ -82,6 +82,7 @@ def run(folder, build, parts):
             if (build / "libtutti_mpi.so").exists():
                 mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "2"]
                 ranks.append(step_us(start(folder, build, "whole.toml", launcher=mpirun)))
+                messages.append(step_us(start(folder, build, "whole.toml", "--exchange", "messages", launcher=mpirun)))
             for devices in (1, 2):
                 if turn < 2 and (value := mirrored(folder, devices, layers, shape, batch, steps)):
                     theirs[devices].append(value)
@@ -92,6 +93,8 @@ def run(folder, build, parts):
             "speed-up": f"{min(one) / min(two):.2f}",
             "ceiling": f"{min(one) / min(half):.2f}",
             "2 ranks of MPI": f"{min(one) / min(ranks):.2f}" if ranks else "-",
+            "of threads": f"{min(two) / min(ranks):.2f}" if ranks else "-",
+            "by messages": f"{min(one) / min(messages):.2f}" if messages else "-",
             "MirroredStrategy": f"{min(theirs[1]) / min(theirs[2]):.2f}" if theirs[1] and theirs[2] else "-",
         }
 

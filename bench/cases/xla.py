@@ -1,25 +1,36 @@
-"""The xla device on the processor against jax.jit: the median time of a batch, from an array of the host to one. Ratio: ours over jax.jit's. With one small sample it is what a call costs, with large batches what XLA computes."""
+"""The xla device on the processor against jax.jit: the median time of a batch, from an array of the host to one. With one small sample it is what a call costs, with large batches what XLA computes.
+
+jax.jit runs twice: by the plugin that ours uses, which makes both the same XLA and the ratio what each adds to it, and by the XLA inside of jaxlib, which is another version."""
 
 import contextlib
+import os
 
 import compare
 import jit_models
 
-PEER = "jax.jit"
+OURS, SAME, PEER = "tutti on xla:cpu", "jax.jit, same plugin", "jax.jit"
 
 
 def setup(folder, wanted):
     compare.make("jit_models.py", folder, compare.chosen(jit_models.NAMES, wanted))
 
 
+def plugin_of(build):
+    found = sorted(build.glob("plugins/lib/python*/site-packages/xla_plugins/xla_cpu_pjrt/*.so"))
+    if not found:
+        raise SystemExit("bench: there is no plugin for xla:cpu; ./x build installs it")
+    return str(found[0])
+
+
 def run(folder, build, wanted):
+    os.environ["BENCH_PLUGIN"] = plugin_of(build)
     for name in compare.chosen(jit_models.NAMES, wanted):
         own = folder / name
         command = [build / "tutti", "predict", own / "model.keras", own / "x.npy", "--batch", str(jit_models.BATCHES[name][1]), "--device", "xla:cpu"]
         compare.check_ours(own, command)
         with contextlib.ExitStack() as ends:
-            turns = {"tutti on xla:cpu": compare.Ours(command, "tutti"), PEER: ends.enter_context(compare.Peer(own, PEER, 2))}
+            turns = {OURS: compare.Ours(command, "tutti")} | {peer: ends.enter_context(compare.Peer(own, peer, 2)) for peer in (SAME, PEER)}
             rounds = [{engine: turn(compare.SECONDS) for engine, turn in turns.items()} for _ in range(compare.ROUNDS)]
         times = {engine: compare.middle([one[engine] for one in rounds]) for engine in turns}
-        ratio = times["tutti on xla:cpu"]["p50_us"] / times[PEER]["p50_us"] if "p50_us" in times[PEER] else float("nan")
-        yield {"model": name, "ratio": f"**{ratio:.2f}**", **{engine: compare.shown(times[engine]) for engine in turns}}
+        ratios = {f"of {peer}": f"**{times[OURS]['p50_us'] / times[peer].get('p50_us', float('nan')):.2f}**" for peer in (SAME, PEER)}
+        yield {"model": name, **ratios, **{engine: compare.shown(times[engine]) for engine in turns}}

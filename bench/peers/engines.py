@@ -72,12 +72,26 @@ def jax_vmap(folder, x, threads):
 def jax_jit(folder, x, threads):
     """The model in one jitted function, its weights on the device; arrays of the host go in and out."""
     os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    return jitted(folder, x)
+
+
+def jax_plugin(folder, x, threads):
+    """The same by the PJRT plugin that ours uses, BENCH_PLUGIN, and not by the XLA inside of jaxlib."""
+    os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu,bench_plugin"}  # the first makes the model
+    from jax._src import xla_bridge
+
+    xla_bridge.register_plugin("bench_plugin", library_path=os.environ["BENCH_PLUGIN"])
+    return jitted(folder, x, "bench_plugin")
+
+
+def jitted(folder, x, platform="cpu"):
     import jax
     import jax.numpy as jnp
     import keras
 
     model = keras.saving.load_model(folder / "model.keras", compile=False)
-    weights, rest = ([jnp.asarray(v.value) for v in group] for group in (model.trainable_variables, model.non_trainable_variables))
+    device = jax.devices(platform)[0]
+    weights, rest = ([jax.device_put(jnp.asarray(v.value), device) for v in group] for group in (model.trainable_variables, model.non_trainable_variables))
     function = jax.jit(lambda weights, rest, sample: model.stateless_call(weights, rest, sample)[0])
     return lambda: np.asarray(function(weights, rest, x)), np.asarray
 
@@ -133,6 +147,7 @@ ENGINES = {
     "keras.predict loop": keras_loop,
     "JAX vmap": jax_vmap,
     "jax.jit": jax_jit,
+    "jax.jit, same plugin": jax_plugin,
     "keras call": keras_call,
     "tf.function": tf_function,
     "tf.function XLA": tf_xla,

@@ -79,6 +79,22 @@ class FitData(FitTest):
             self.expect_close(self.history(name)["loss"], expected["loss"])
         self.refuse_jobs(self.job('x = { file = "d.csv", columns = { a = ["u", "v"], c = ["w"] } }\ny = "y.npz"', loss="mse"), "did you mean")
 
+    def test_outputs_of_a_dictionary_go_by_its_keys(self):
+        x = keras.Input((6,))
+        net = keras.Model(x, {"size": layers.Dense(1, name="s")(x), "kind": layers.Dense(3, "softmax", name="k")(x)})
+        compiled = dict(loss={"size": "mse", "kind": "sparse_categorical_crossentropy"}, loss_weights={"size": 0.3, "kind": 2.0}, metrics={"kind": ["accuracy"], "size": ["mae"]})
+        net.compile(optimizer="sgd", **compiled)
+        self.save(net)
+        targets = {"size": self.x[:, :1], "kind": self.y}
+        np.savez(self.folder / "y.npz", **targets)
+        job = '[[job]]\nname = "{}"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npz"\nshuffle = false\nepochs = 2\nbatch_size = 16\n'
+        words = 'loss = { size = "mse", kind = "sparse_categorical_crossentropy" }\nloss_weights = { size = 0.3, kind = 2.0 }\nmetrics = { kind = ["accuracy"], size = ["mae"] }\noptimizer = "sgd"\n'
+        self.run_jobs(job.format("file") + job.format("told") + words)
+        history = net.fit(self.x, targets, epochs=2, batch_size=16, shuffle=False, verbose=0).history
+        for name in ("file", "told"):
+            self.assertEqual(set(self.history(name)), {"epoch", *history})
+            self.expect_history(history, name)
+
     def images(self, folder, count=30):
         random = np.random.default_rng(5)
         for name, shade in {"dark": 40, "light": 200}.items():
@@ -171,6 +187,28 @@ class FitData(FitTest):
             file.truncate(1 << 20)
         self.assertEqual(child.wait(timeout=60), 1)
         self.assertRegex(child.stderr.read(), r"job 'a': \[fit\] step \d+: ")
+
+    def test_a_csv_larger_than_the_memory_for_it_is_trained_by_all_the_same(self):
+        rows, width = (10_000 if self.sanitized else 80_000), 40  # 12.8 MB of floats
+        x = np.random.default_rng(2).integers(-99, 100, (rows, width))
+        names = np.array(["even", "odd"])[x[:, 0] % 2]
+        with open(self.folder / "big.csv", "w") as file:
+            file.write(",".join([*(f"c{i}" for i in range(width)), "kind"]) + "\n")
+            file.writelines(",".join(map(str, row)) + f",{name}\n" for row, name in zip(x.tolist(), names))
+        self.save(keras.Sequential([keras.Input((width,)), layers.Rescaling(0.01), layers.Dense(2, "softmax")]))
+        keys = 'x = "big.csv"\ny = {{ columns = ["kind"], classes = true, label_mode = "{}" }}\nvalidation_split = 0.1'
+        jobs = self.job(keys.format("int")) + self.job(keys.format("categorical"), "hot", "categorical_crossentropy")
+        (self.folder / "jobs.toml").write_text(jobs.replace("batch_size = 16", "batch_size = 500").replace("shuffle = false", "shuffle = true"))
+        words = "import resource,subprocess,sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        used = {}
+        for out, options in {"held": (), "stored": ("--data-memory", "1")}.items():
+            child = subprocess.run(["python3", "-c", words, self.program, "fit", "jobs.toml", "--out", out, *options], cwd=self.folder, capture_output=True, text=True, check=True)
+            used[out] = int(child.stdout) / 1024
+        for name in ("a", "hot"):
+            self.assertEqual(*(columns(self.folder / f"{out}/{name}/history.csv") for out in ("held", "stored")))
+        self.assertEqual(sorted(p.name for p in (self.folder / "stored").iterdir()), ["a", "hot", "report.html"])
+        if not self.sanitized:
+            self.assertLess(used["stored"], used["held"] - 8)  # MB
 
     def test_jobs_that_share_a_file_hold_it_once(self):
         rows, width = 20_000, 100  # 8 MB, and 40 jobs

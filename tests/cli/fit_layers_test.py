@@ -66,6 +66,32 @@ class FitLayers(FitTest):
             told_apart += difference > limit
         self.assertGreater(told_apart, 7)  # the comparison sees what most of them do
 
+    def test_colours_and_parts_have_the_distribution_of_keras(self):
+        random = np.random.default_rng(4)
+        ramp = np.linspace(0, 1, 7)[:, None, None] + np.linspace(0, 0.6, 8)[None, :, None] ** 2 + np.array([0.0, 0.7, 0.3])
+        x = np.clip(ramp * 90 + random.normal(30, 12, (ROWS, 7, 8, 3)), 0, 255).astype("float32")
+        told_apart = 0
+        for layer in (
+            layers.RandomGrayscale(0.6),
+            layers.RandomInvert(0.7),
+            layers.RandomSaturation((0.6, 0.9), value_range=(0, 1)),
+            layers.RandomHue(0.8),
+            layers.RandomColorDegeneration((0.3, 0.9)),
+            layers.RandomPosterization((1, 4)),
+            layers.Solarization(0.3, 0.6),
+            layers.RandomSharpness((0.6, 1.0)),
+            layers.RandomColorJitter(brightness_factor=(0.1, 0.3), contrast_factor=0.4, saturation_factor=(0.4, 0.6), hue_factor=0.5),
+            layers.RandomShear((0.1, 0.4), (0.0, 0.3)),  # a number becomes a range that Keras does not read back
+            layers.RandomShear(0.0, (0.2, 0.5), fill_mode="constant", fill_value=9.0),
+            layers.RandomErasing(0.9),
+            layers.RandomErasing(1.0, scale=(0.1, 0.5), fill_value=200.0),
+        ):
+            difference, limit = self.expect_alike(layer, x)
+            told_apart += difference > limit
+        self.assertGreater(told_apart, 8)
+        # One deviation for a batch.
+        self.expect_alike(layers.RandomGaussianBlur(1.0, kernel_size=5, sigma=(0.3, 1.0)), x[:20], calls=60)
+
     def test_a_random_crop_is_one_for_the_batch(self):
         x = np.random.default_rng(2).normal(0, 1, (3, 9, 8, 1)).astype("float32") + np.linspace(0, 2, 9, dtype="float32")[:, None, None]
         net = keras.Sequential([keras.Input((9, 8, 1)), layers.RandomCrop(4, 5), layers.GlobalAveragePooling2D(), layers.Dense(1, use_bias=False)])
@@ -90,9 +116,11 @@ class FitLayers(FitTest):
             layers.Bidirectional(layers.LSTM(3, recurrent_dropout=0.5, return_sequences=True)),
         ):
             self.expect_alike(layer, x)
+        x = np.random.default_rng(3).normal(0, 1.5, (400, 4, 6, 2)).astype("float32")
+        self.expect_alike(layers.ConvLSTM1D(3, 2, recurrent_dropout=0.5, recurrent_initializer="random_normal"), x)
 
     def test_what_is_not_drawn_is_refused_by_name(self):
-        self.save(keras.Sequential([keras.Input((4, 4, 3)), layers.RandomHue(0.2), layers.Flatten(), layers.Dense(3)]))
+        self.save(keras.Sequential([keras.Input((4, 4, 3)), layers.RandAugment(), layers.Flatten(), layers.Dense(3)]))
         self.save_arrays(x=np.zeros((4, 4, 4, 3), "float32"), y=np.zeros((4, 3), "float32"))
         self.refuse_jobs('[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\n', "augments its inputs at random while training")
 

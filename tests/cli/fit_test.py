@@ -332,6 +332,57 @@ class Fit(FitTest):
         self.assertIn("the loss of step 0", jobs["not_a_number"]["error"])
         self.assertIn("mean_squared_error", jobs["unknown"]["error"])
 
+    def test_several_optimizers_have_weights_of_their_own(self):
+        net = keras.Sequential([keras.Input((6,)), layers.Dense(8, "tanh", name="body"), layers.Dense(3, "softmax", name="head")], name="net")
+        self.save(net)
+        job = """
+            [[job]]
+            name = "a"
+            model = "a.keras"
+            x = "x.npy"
+            y = "y.npy"
+            loss = "sparse_categorical_crossentropy"
+            epochs = 3
+            batch_size = 16
+            shuffle = false
+            optimizer = {{ name = "multi_optimizer", optimizer_map = {{ default_optimizer = "sgd", optimizer_map = {{ {} }} }} }}
+            """
+        self.run_jobs(job.format('"net/head/.*" = { name = "adam", learning_rate = 0.01 }, "net/body/bias" = "rmsprop"'))
+        o = keras.optimizers
+        net.compile(loss="sparse_categorical_crossentropy", optimizer=o.MultiOptimizer(o.OptimizerMap(o.SGD(), {"net/head/.*": o.Adam(0.01), "net/body/bias": o.RMSprop()})))
+        options = dict(batch_size=16, shuffle=False, verbose=0)
+        self.expect_history(net.fit(self.x, self.y, epochs=3, **options).history)
+        # Keras opens it, and leaves out the states of the optimizers, as it does with files of its own; here they go on.
+        opened = keras.models.load_model(self.folder / "out/a/model.keras")
+        self.assertEqual(type(opened.optimizer), type(net.optimizer))
+        for ours, wanted in zip(opened.get_weights(), net.get_weights(), strict=True):
+            np.testing.assert_allclose(ours, wanted, rtol=1e-3, atol=1e-5)
+        net.save(self.folder / "b.keras")
+        more = net.fit(self.x, self.y, epochs=2, **options).history["loss"]
+        self.run_jobs('[[job]]\nname = "b"\nmodel = "b.keras"\nx = "x.npy"\ny = "y.npy"\nepochs = 2\nbatch_size = 16\nshuffle = false')
+        self.expect_close(self.history("b")["loss"], more)
+        for patterns, words in {
+            '"net/(head|body)/.*" = "adam"': "of patterns only '.*' is done",
+            '"net/.*" = "adam", ".*/kernel" = "sgd"': "both 'net/.*' and '.*/kernel' fit 'net/body/kernel'",
+            '"net/.*" = "multi_optimizer"': "which Keras does not take",
+        }.items():
+            self.refuse_jobs(job.format(patterns), words)
+
+    def test_a_step_that_does_not_fit_in_memory_computes_some_of_it_again(self):
+        rows = 30_000
+        self.save_arrays(x=np.tile(self.x, (rows // 50, 1)), y=np.tile(self.y, rows // 50))
+        layers_of_it = "dense 64 tanh; " * 48 + "dense 3 softmax"
+        (self.folder / "jobs.toml").write_text(
+            f'[[job]]\nname = "a"\nbuild = "{layers_of_it}"\ninput = [6]\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\noptimizer = "sgd"\nbatch_size = {rows}\nepochs = 2\n'
+        )
+        limit = 600  # MB of address space, of which the program itself takes a part
+        self.assertGreater(json.loads(self.succeed("explain", "jobs.toml", "--json").out)["peak_memory_bytes"] / 2**20, limit)
+        self.succeed("fit", "jobs.toml", "--out", "short", "--threads", "1", memory_mib=limit)
+        if self.sanitized:
+            return  # has no limit
+        self.succeed("fit", "jobs.toml", "--out", "long", "--threads", "1")
+        self.expect_close(*(columns(self.folder / f"{out}/a/history.csv")["loss"] for out in ("short", "long")))
+
     def test_wrong_job_files_are_refused_in_one_line(self):
         self.save(classifier())
         good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\n'
@@ -367,8 +418,9 @@ class Fit(FitTest):
             good + 'loss_weights = "much"': "loss_weights are numbers",
             good + 'reduce_on_plateau = { monitor = "loss", factor = -1.0 }': "'factor' is from 0 to less than 1",
             good.replace("sparse_categorical_crossentropy", "categorical_generalized_cross_entropy").replace("y.npy", "beyond.npy"): "the label of sample 2 is 9",
+            good.replace("y.npy", "huge.npy"): "sample 3 of 'huge.npy' holds 1099511627776",
         }.items():
-            self.save_arrays(beyond=np.where(np.arange(50) == 2, 9, self.y))
+            self.save_arrays(beyond=np.where(np.arange(50) == 2, 9, self.y), huge=np.where(np.arange(50) == 3, 1 << 40, self.y))
             self.refuse_jobs(text, words)
         (self.folder / "jobs.toml").write_text(good)
         (self.folder / "file").write_text("")

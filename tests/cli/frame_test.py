@@ -110,7 +110,7 @@ class Terminal(program.ProgramTest):
         self.assertRegex(shown, r"\d+%[^\r]* (device|source|writer|preprocessing) bound")
         summary = shown[shown.rindex("\r\x1b[K") :]
         self.assertIn(f"{rows:,} samples in ", summary)
-        self.assertRegex(summary, r"STAGE +THREADS[^$]*workers[^$]* bound: ")
+        self.assertRegex(summary, r"STAGE +THREADS[^$]*device[^$]* bound: ")
         _, shown = self.run_on_terminal("--quiet", "predict", DENSE, "x.npy", "-o", "y.npy", "--batch", "4")
         self.assertEqual(shown, "")
 

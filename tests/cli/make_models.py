@@ -67,6 +67,13 @@ def repeated():
     return keras.Sequential([keras.Input((8,), name="x"), *(layers.Dense(8, activation="relu") for _ in range(3))], name="repeated")
 
 
+def types():
+    """An input of each type that gives itself back, turned around."""
+    names = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
+    inputs = [keras.Input((3,), dtype=name, name=name) for name in names]
+    return keras.Model(inputs, [keras.ops.flip(x, axis=1) for x in inputs], name="types")
+
+
 def refused():
     x = keras.Input((4,), name="x")
     y = layers.Lambda(lambda v: v * 2, name="double")(x)
@@ -90,8 +97,11 @@ def main():
         x = keras.Input((4,), name="x")
         y = keras.ops.transpose(x) if axis is None else keras.ops.mean(x, axis=axis, keepdims=axis == (0,))
         keras.Model(x, [y, keras.ops.add(x, 1.0)]).save(os.path.join(OUT, name + ".keras"))
+    x = keras.Input((4,), name="x")
+    save("centred", keras.Model(x, x - keras.ops.mean(x, axis=0, keepdims=True)), {"x": normal(100, 4)})
     x = keras.Input((4, 3), name="x")
     keras.Model(x, keras.ops.matmul(x, keras.ops.transpose(x, (0, 2, 1)))).save(os.path.join(OUT, "gram.keras"))
+    types().save(os.path.join(OUT, "types.keras"))
     refused().save(os.path.join(OUT, "refused.keras"))
 
 

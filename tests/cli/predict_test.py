@@ -26,7 +26,7 @@ class Predictions(program.ProgramTest):
         return self.folder / target
 
     def test_npz_in_and_out_agrees_with_keras(self):
-        for name, suffix in {"dense": ".keras", "legacy": ".h5", "two_by_two": ".keras", "nested": ".keras", "open_time": ".keras", "ids": ".keras", "image": ".keras"}.items():
+        for name, suffix in {"dense": ".keras", "legacy": ".h5", "two_by_two": ".keras", "nested": ".keras", "open_time": ".keras", "ids": ".keras", "image": ".keras", "centred": ".keras"}.items():
             with self.subTest(name):
                 self.compare(dict(np.load(self.predict(name, suffix))), name)
 

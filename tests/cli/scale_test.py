@@ -1,56 +1,12 @@
-"""Several devices: tutti fit --devices and under mpirun, and tutti scale, which names what is lost."""
+"""Several devices of one process: tutti fit --devices, and tutti scale, which names what is lost."""
 
-import io
 import json
 import os
-import shutil
-import signal
 import subprocess
 import time
-import unittest
-import zipfile
-
-import h5py
-import numpy as np
 
 from program import main
-from scale_jobs import ScaleTest
-
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none", "-np"]
-
-
-def weights(path):
-    out = {}
-    with zipfile.ZipFile(path) as file, h5py.File(io.BytesIO(file.read("model.weights.h5"))) as h5:
-        h5.visititems(lambda name, item: out.update({name: np.array(item)}) if isinstance(item, h5py.Dataset) else None)
-    return out
-
-
-class DevicesTest(ScaleTest):
-    def expect_same(self, a, b, relative):
-        ours, theirs = (weights(self.folder / out / "a" / "model.keras") for out in (a, b))
-        self.assertEqual(set(ours), set(theirs))
-        for name, value in ours.items():
-            if value.dtype.kind != "f":
-                continue
-            self.assertLessEqual(np.max(np.abs(value - theirs[name]), initial=0), relative * max(np.max(np.abs(value), initial=0), 1e-6), name)
-
-    def train(self, *arguments, **options):
-        """Small models gain nothing from a second device, and are told so."""
-        run = self.run_program("fit", *arguments, **options)
-        self.assertEqual(run.code, 0, run.err)
-        self.assertTrue(all("devices are not faster than one" in line for line in run.err.splitlines()), run.err)
-        return run
-
-    def ranks(self):
-        if self.sanitized or not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(self.program), "libtutti_mpi.so")):
-            self.skipTest("there is no mpirun, or tutti was built without MPI")
-
-    def mpirun(self, ranks, *arguments, environment=None):
-        command = [*MPIRUN, str(ranks), self.program, *arguments]
-        return subprocess.Popen(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TUTTI_CACHE": "off"} | (environment or {})
-        )
+from scale_jobs import DevicesTest, ScaleTest
 
 
 class Devices(DevicesTest):
@@ -185,95 +141,6 @@ class Reports(ScaleTest):
         self.succeed("scale", "jobs.toml", "--turn", "5", "--rounds", "1", "--only", "strong", "-o", "report.json")
         (job,) = json.loads((self.folder / "report.json").read_text())["jobs"]
         self.assertEqual([result["devices"] for result in job["results"]], [1, 2])
-
-
-class Ranks(DevicesTest):
-    def finish(self, child, timeout=120):
-        out, err = child.communicate(timeout=timeout)
-        return child.returncode, out, err
-
-    def test_ranks_train_what_one_device_does(self):
-        self.ranks()
-        self.write()
-        self.train("jobs.toml", "--out", "one")
-        code, out, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "two", "--threads", "1"))
-        self.assertEqual(code, 0, err)
-        self.assertEqual(out.count("global batch 16 = 2 devices"), 1, out)
-        self.expect_same("one", "two", 1e-5)
-
-    def test_ranks_with_other_data_are_refused(self):
-        self.ranks()
-        self.write()
-        other = self.folder / "other"
-        other.mkdir()
-        for name in ("y.npy", "jobs.toml"):
-            shutil.copy(self.folder / name, other / name)
-        np.save(other / "x.npy", np.load(self.folder / "x.npy") + 1)
-        program = f'cd $( [ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo other || echo . ) && exec {self.program} fit jobs.toml --out {self.folder}/o'
-        child = subprocess.Popen([*MPIRUN, "2", "sh", "-c", program], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        code, _, err = self.finish(child)
-        self.assertNotEqual(code, 0)
-        self.assertIn("rank 1 on", err)
-        self.assertIn("not the same for all ranks", err)
-
-    def test_a_stopped_rank_ends_the_job_and_resuming_equals_the_whole(self):
-        err = self.cut_off(signal.SIGSTOP)
-        self.assertIn("rank 1 on", err)
-        self.assertIn("has not answered", err)
-
-    def test_a_killed_rank_ends_the_job_and_resuming_equals_the_whole(self):
-        self.assertRegex(self.cut_off(signal.SIGKILL), r"rank 1 .*on (node )?\S+")
-
-    def test_gradients_are_exchanged_in_measured_buckets_while_others_are_computed(self):
-        self.ranks()
-        self.write(columns=64, epochs=2, layers="dense 256 tanh; dense 256 tanh; dense 256 tanh; dense 1")
-        code, out, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "o", "--threads", "1", "--json", "--trace", "run.json"))
-        self.assertEqual(code, 0, err)
-        exchange = json.loads(out)["parallel"][0]["exchange"]
-        self.assertGreaterEqual(exchange["bucket_bytes"], 1 << 17)
-        self.assertGreater(exchange["bytes_per_second"], 0)
-        self.assertTrue(0 <= exchange["hidden"] <= 1)
-        for file in ("run.json", "run.rank1.json"):
-            events = json.loads((self.folder / file).read_text())["traceEvents"]
-            (lane,) = [e["tid"] for e in events if e["name"] == "thread_name" and e["args"]["name"].endswith(": exchange")]
-            self.assertGreater(len([e for e in events if e["ph"] == "X" and e["tid"] == lane]), exchange["buckets"])
-
-    def cut_off(self, how):
-        """What a job says of whose rank 1 becomes of that; then it is resumed."""
-        self.ranks()
-        self.write(epochs=60)
-        code, _, err = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "whole", "--threads", "1"))
-        self.assertEqual(code, 0, err)
-        # Long enough that it is not over before: 20 ms a step.
-        slowly = {"TUTTI_SCALE_CAUSE": "sleep 1 20000"}
-        child = self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--checkpoint-every", "5", "--deadline", "2", environment=slowly)
-        for _ in range(6000):
-            if (self.folder / "cut" / "a" / "checkpoint").exists() or child.poll() is not None:
-                break
-            time.sleep(0.005)
-        ranks = subprocess.run(["pgrep", "-P", str(child.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
-        victim = None
-        for pid in ranks:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if b"OMPI_COMM_WORLD_RANK=1\0" in file.read():
-                    victim = int(pid)
-        self.assertIsNotNone(victim)
-        os.kill(victim, how)
-        begin = time.monotonic()
-        try:
-            code, _, err = self.finish(child, 60)
-        finally:
-            for pid in ranks:
-                try:
-                    os.kill(int(pid), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-        self.assertLess(time.monotonic() - begin, 30)
-        self.assertNotEqual(code, 0)
-        resumed, _, problem = self.finish(self.mpirun(2, "fit", "jobs.toml", "--out", "cut", "--threads", "1", "--resume"))
-        self.assertEqual(resumed, 0, problem)
-        self.expect_same("whole", "cut", 0)
-        return err
 
 
 if __name__ == "__main__":

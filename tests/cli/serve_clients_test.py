@@ -2,12 +2,24 @@
 
 import asyncio
 import concurrent.futures
+import json
 import os
+import shutil
+import subprocess
+import sys
 import threading
 
 import numpy as np
-from network import ServeTest, close, saved
-from program import main
+from network import LifeTest, ServeTest, close, saved
+from program import DATA, ROOT, main
+
+sys.path.insert(0, str(ROOT / "python"))
+
+
+def memory_peak(process):
+    """Bytes that it ever had in memory."""
+    with open(f"/proc/{process}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 
 
 class TritonClientTest(ServeTest):
@@ -110,6 +122,31 @@ class TritonClientTest(ServeTest):
                 for _ in range(1000):  # a microsecond is short, but one may be begun within
                     client.infer("dense", [given], timeout=1)
 
+    def test_compressed_messages_of_grpc_are_read_within_the_bound(self):
+        import grpc
+        from tritonclient.grpc import service_pb2 as messages
+        from tritonclient.grpc import service_pb2_grpc
+
+        x, expected = saved("dense", "in")["features"], saved("dense", "out")["scores"]
+        x, expected = np.tile(x, (20, 1)), np.tile(expected, (20, 1))
+        before = memory_peak(self.server.child.pid)
+
+        def request(contents):
+            tensor = messages.ModelInferRequest.InferInputTensor(name="features", datatype="FP32", shape=x.shape)
+            return messages.ModelInferRequest(model_name="dense", inputs=[tensor], raw_input_contents=[contents])
+
+        with grpc.insecure_channel(self.server.grpc, options=[("grpc.max_send_message_length", -1)]) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            for kind in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+                answer = stub.ModelInfer(request(x.tobytes()), compression=kind)
+                close(self, np.frombuffer(answer.raw_output_contents[0], "float32").reshape(expected.shape), expected)
+                answer = next(stub.ModelStreamInfer(iter([request(x.tobytes())]), compression=kind)).infer_response
+                close(self, np.frombuffer(answer.raw_output_contents[0], "float32").reshape(expected.shape), expected)
+                with self.assertRaisesRegex(grpc.RpcError, "larger than 4194304 bytes when decompressed"):
+                    stub.ModelInfer(request(bytes(150 << 20)), compression=kind)
+        if not self.sanitized:
+            self.assertLess(memory_peak(self.server.child.pid) - before, 64 << 20)
+
     def test_grpc_stream(self):
         import tritonclient.grpc as kind
 
@@ -198,6 +235,78 @@ class TritonClientTest(ServeTest):
 
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             self.assertTrue(all(pool.map(work, range(12))))
+
+    def example(self, *words):
+        run = subprocess.run([*words], cwd=ROOT / "examples", capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout.splitlines()
+
+    def test_the_examples(self):
+        for protocol, address in (("http", self.server.http), ("grpc", self.server.grpc)):
+            said = self.example(sys.executable, "serve_triton.py", address, protocol)
+            self.assertEqual(sorted(said), ["dense: scores (3, 3)", "ids: dense_6 (3, 2)", "open_time: steps (3, 1, 3)", "two_by_two: shared (3, 2)", "two_by_two: total (3, 2)"])
+        said = self.example("./serve_curl.sh", self.server.http, "dense", "features")
+        flat, rows, columns = (json.loads(line) for line in said[2:5])
+        close(self, flat["outputs"][0]["data"], np.ravel(rows["predictions"]))
+        self.assertEqual(rows["predictions"], columns["outputs"])
+        np.testing.assert_allclose(np.array(said[5].split(), "float32"), rows["predictions"][0], rtol=1e-4)
+
+    def test_perf_analyzer(self):
+        """NVIDIA's load generator, where it is installed: it reads metadata, configuration and statistics, and counts what fails."""
+        if shutil.which("perf_analyzer") is None:
+            self.skipTest("no perf_analyzer in PATH; hint: wheels of tritonclient up to 2.46 have it")
+        for protocol in ("http", "grpc"):
+            words = ["perf_analyzer", "-m", "dense", "-i", protocol, "-u", getattr(self.server, protocol), "--concurrency-range", "8", "--measurement-interval", "500", "-s", "999", "-r", "20"]
+            run = subprocess.run(words, capture_output=True, text=True, timeout=120)
+            self.assertRegex(run.stdout, r"Throughput: [1-9]", run.stdout + run.stderr)
+
+
+class TypesTest(LifeTest):
+    """A model with an input of each type, which it gives back turned around, by every way in."""
+
+    NAMES = {"bool": "BOOL", "bfloat16": "BF16"}
+    FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+    def values(self):
+        out = {"bool": np.array([[True, False, False]])}
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+            out[name] = np.array([[np.iinfo(name).min, np.iinfo(name).max, 1]], name)
+        for name in self.FLOATS:
+            out[name] = np.array([[-0.5, np.inf, 1.5]], "float32" if name == "bfloat16" else name)
+        return out
+
+    def datatype(self, name):
+        return self.NAMES.get(name) or name.upper().replace("FLOAT", "FP")
+
+    def same(self, outputs, values):
+        for got, (name, value) in zip(outputs, values.items(), strict=True):
+            np.testing.assert_array_equal(np.asarray(got).astype(value.dtype).ravel(), value.ravel()[::-1], err_msg=name)
+
+    def test_every_type_by_every_protocol(self):
+        import ml_dtypes
+        import tritonclient.grpc as over_grpc
+        import tritonclient.http as over_http
+        import tutti_client
+
+        path = self.folder / "socket"
+        server = self.start("--http", ":0", "--grpc", ":0", "--socket", path, models=[DATA / "types.keras"])
+        values = self.values()
+        for kind, address in ((over_http, server.http), (over_grpc, server.grpc)):
+            with kind.InferenceServerClient(address) as client:
+                given = [kind.InferInput(name, value.shape, self.datatype(name)) for name, value in values.items()]
+                for tensor, (name, value) in zip(given, values.items()):
+                    tensor.set_data_from_numpy(value.astype(ml_dtypes.bfloat16) if name == "bfloat16" else value)
+                answer = client.infer("types", given)
+                self.same([answer.as_numpy("flip" if i == 0 else f"flip_{i}") for i in range(len(values))], values)
+        tensors = [{"name": name, "shape": [1, 3], "datatype": self.datatype(name), "data": value.tolist()} for name, value in values.items()]
+        answer = self.post(server, "/v2/models/types/infer", {"inputs": tensors})
+        self.assertEqual([output["datatype"] for output in answer["outputs"]], [tensor["datatype"] for tensor in tensors])
+        for output, value in zip(answer["outputs"], values.values()):
+            self.assertEqual(output["data"], value.ravel()[::-1].tolist())
+        answer = self.post(server, "/v1/models/types:predict", {"inputs": {name: value.tolist() for name, value in values.items()}})["outputs"]
+        self.assertEqual(list(answer.values()), [value[:, ::-1].tolist() for value in values.values()])
+        with tutti_client.Client(path) as client:
+            self.same(client.predict(values), values)
 
 
 if __name__ == "__main__":

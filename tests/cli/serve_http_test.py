@@ -58,6 +58,12 @@ class V2Test(ServeTest):
         close(self, np.frombuffer(text[size:], "float32").reshape(outputs[0]["shape"]), expected[names[1]][:4])
         close(self, np.reshape(outputs[1]["data"], outputs[1]["shape"]), expected[names[0]][:4])
 
+    def test_what_may_be_left_out_may_be_null(self):
+        given = {"name": "features", "shape": [1, 4], "datatype": "FP32", "parameters": None, "data": [1, 2, 3, 4]}
+        whole = self.get_json("/v2/models/dense/infer", {"id": None, "parameters": {"sequence_id": 0, "timeout": None}, "inputs": [given], "outputs": None})
+        self.assertEqual(whole["outputs"][0]["shape"], [1, 3])
+        self.get_json("/v1/models/dense:predict", {"signature_name": None, "instances": [[1, 2, 3, 4]]})
+
     def test_integers_and_open_extents(self):
         x, expected = saved("ids", "in")["ids"], saved("ids", "out")
         answer = self.get_json("/v2/models/ids/infer", {"inputs": [{"name": "ids", "shape": list(x.shape), "datatype": "INT32", "data": x.ravel().tolist()}]})
@@ -74,7 +80,7 @@ class V2Test(ServeTest):
         x, expected = saved("dense", "in")["features"][:1], saved("dense", "out")["scores"][:1]
         body = json.dumps({"instances": x.tolist()}).encode()
         raw = zlib.compressobj(wbits=-15)
-        for encoding, packed in (("gzip", gzip.compress(body)), ("deflate", zlib.compress(body)), ("deflate", raw.compress(body) + raw.flush())):
+        for encoding, packed in (("gzip", gzip.compress(body)), ("GZip", gzip.compress(body)), ("deflate", zlib.compress(body)), ("deflate", raw.compress(body) + raw.flush())):
             answer = self.get_json("/v1/models/dense:predict", packed, headers={"Content-Encoding": encoding})
             close(self, answer["predictions"], expected)
         bomb = gzip.compress(b" " * (5 << 20))
@@ -223,6 +229,21 @@ class ConnectionTest(ServeTest):
                 self.assertTrue(out.startswith(f"HTTP/1.1 {status} ".encode()), out[:200])
                 self.assertTrue(json.loads(out.split(b"\r\n\r\n", 1)[1])["error"].startswith("[serve] "))
         self.assertEqual(self.ask("/v2/health/live")[0], 200)
+
+    def test_what_could_be_understood_in_two_ways_is_refused(self):
+        for header in (b"Host: localhost\r\nHost: elsewhere\r\n", b"Host: localhost\r\nTransfer-Encoding: gzip, chunked\r\n", b"Host: localhost\r\nTransfer-Encoding: none\r\n"):
+            with self.subTest(header):
+                out = self.raw(b"POST /v1/models/dense:predict HTTP/1.1\r\n" + header + b"\r\n0\r\n\r\n")
+                self.assertTrue(out.startswith(b"HTTP/1.1 400 "), out)
+        out = self.raw(b"GET http://localhost/v2/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        self.assertTrue(out.startswith(b"HTTP/1.1 200 "), out)
+
+    def test_only_whole_methods_are_answered(self):
+        for method, path in (("PO", "/v1/models/dense:predict"), ("T", "/v2"), ("OPTIONS", "/v2"), ("PUT", "/v2/models/dense/infer"), ("get", "/v2")):
+            with self.subTest(method):
+                out = self.raw(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                self.assertTrue(out.startswith(b"HTTP/1.1 405 "), out)
+                self.assertIn(b"\r\nAllow: ", out)
 
     def test_slow_clients_are_cut_off_and_others_served(self):
         """Slow loris: a byte now and then never makes a request; a client that does not read its answers is not waited for either."""

@@ -72,8 +72,15 @@ class NetworkTest(LifeTest):
             given = kind.InferInput("features", [1, 4], "FP32")
             given.set_data_from_numpy(x)
             close(self, client.infer("dense", [given]).as_numpy("scores"), expected)
-        self.refuse(1, "--tls-key", "serve", DATA / "dense.keras", "--http", ":0", "--tls-cert", certificate)
-        self.refuse(1, "--tls-cert", "serve", DATA / "dense.keras", "--http", ":0", "--tls-cert", key, "--tls-key", key)
+        other, locked = self.folder / "other.pem", self.folder / "locked.pem"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other], capture_output=True, check=True)
+        subprocess.run(["openssl", "pkey", "-aes128", "-passout", "pass:word", "-in", key, "-out", locked], capture_output=True, check=True)
+        for option in ("--http", "--grpc"):
+            words = ["serve", DATA / "dense.keras", option, ":0", "--tls-cert"]
+            self.refuse(1, "--tls-key", *words, certificate)
+            self.refuse(1, "--tls-cert", *words, key, "--tls-key", key)
+            for wrong in (other, locked, self.folder / "nowhere"):
+                self.refuse(1, "--tls-key: no key in PEM", *words, certificate, "--tls-key", wrong)
 
     def test_wrong_addresses(self):
         for option in ("--http", "--grpc"):
@@ -190,7 +197,8 @@ class PageTest(LifeTest):
         browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         if browser is None:
             self.skipTest("no chromium in PATH; hint: apt-get install chromium")
-        server = self.start("--http", ":0", "--warm")
+        names = [*MODELS, "wide"]  # the last has more values than a form shows
+        server = self.start("--http", ":0", "--warm", models=[DATA / f"{name}.keras" for name in names])
         with urllib.request.urlopen(f"http://{server.http}/", timeout=30) as answer:
             page = answer.read().decode()
             self.assertIn("default-src 'none'", answer.headers["Content-Security-Policy"])
@@ -202,7 +210,9 @@ class PageTest(LifeTest):
         finally:
             child.kill()
             child.wait()
-        self.assertEqual(seen["models"], sorted(MODELS))
+        self.assertEqual(seen["models"], sorted(names))
+        self.assertEqual({name: bad for name, (bad, _) in seen["answers"].items()}, dict.fromkeys(names, ""))
+        self.assertEqual(seen["answers"]["two_by_two"][1].count("FP32 [1, 2]"), 2)
         self.assertEqual(seen["state"], "ready")
         self.assertIn("features FP32 [any, 4]", seen["form"])
         lines = seen["result"].splitlines()
@@ -214,7 +224,7 @@ class PageTest(LifeTest):
         self.assertEqual((seen["answered"], seen["batches"]), ("1", ["2"]))
         self.assertRegex(seen["latency"], r"^[\d.]+ (µs|ms|s)$")
         self.assertEqual(seen["papers"], ["rgb(246, 248, 250)", "rgb(15, 22, 32)"])
-        self.assertLessEqual(seen["wide"], 0)
+        self.assertEqual([max(0, pixels) for pixels in seen["wide"]], [0, 0])
 
     async def visit(self):
         """Does what a visitor would, by the browser's own protocol, and tells what there was to see."""
@@ -243,10 +253,18 @@ class PageTest(LifeTest):
           button.click();
           await until(() => pre.textContent);
           seen.wrong = pre.textContent;
-          await until(() => document.querySelectorAll("article button").length === 4);
+          await until(() => document.querySelectorAll("article button").length === 5);
+          seen.answers = {};
+          for (const one of document.querySelectorAll("article")) {
+            const told = one.querySelector("pre");
+            if (one === article) area.value = "[[1, 2, 3, 4]]";
+            told.textContent = "";
+            one.querySelector("button").click();
+            await until(() => told.textContent);
+            seen.answers[one.dataset.model] = [told.className, told.textContent];
+          }
           seen.models = [...document.querySelectorAll("article h2")].map((h) => h.textContent).sort();
           seen.state = document.getElementById("state").textContent;
-          seen.wide = document.documentElement.scrollWidth - innerWidth;
           return JSON.stringify(seen);
         })()"""
         async with aiohttp.ClientSession() as session:
@@ -278,7 +296,11 @@ class PageTest(LifeTest):
                 result = await call("Runtime.evaluate", expression=script, awaitPromise=True)
                 self.assertNotIn("exceptionDetails", result, result)
                 seen = json.loads(result["result"]["value"])
-                seen["papers"] = []
+                seen["papers"], seen["wide"] = [], []
+                for width in (1200, 390):  # a desk and a phone
+                    await call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+                    over = await call("Runtime.evaluate", expression="document.documentElement.scrollWidth - innerWidth")
+                    seen["wide"].append(over["result"]["value"])
                 for scheme in ("light", "dark"):
                     await call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
                     color = await call("Runtime.evaluate", expression="getComputedStyle(document.body).backgroundColor")

@@ -92,10 +92,7 @@ class LocalTest(serving.ServeTest):
             found = found if isinstance(found, list) else [found]
             self.assertEqual(len(found), len(expected), name)
             for output, array in zip(model.output_names, found):
-                wanted = ours[output]
-                if wanted.dtype != array.dtype and array.dtype == np.uint16:  # bfloat16 are bits here, and float32 there
-                    array = (array.astype(np.uint32) << 16).view(np.float32)
-                np.testing.assert_allclose(array, wanted, err_msg=name, **CLOSE)
+                np.testing.assert_allclose(array, ours[output], err_msg=name, **CLOSE)
 
     def test_futures(self):
         self.serve(DENSE)
@@ -139,6 +136,37 @@ class LocalTest(serving.ServeTest):
         for count in (1, 5_000, 3, 100_000):
             rows = np.arange(count) % len(X)
             np.testing.assert_allclose(client.predict(X[rows]), Y[rows], **CLOSE)
+
+    def test_threads_that_outgrow_a_client_get_the_answers_of_their_models(self):
+        # The handle of a model is the connection's own, and threads that need more room make a new one under the others.
+        self.serve(program.DATA / "two_by_two.keras", DENSE)
+        given, expected = serving.arrays("two_by_two")
+        descriptors = len(os.listdir("/proc/self/fd"))
+        client = self.client(slot_bytes=4096)
+
+        def ask(number):
+            for step in range(40):
+                count = 1 + step * step
+                if number % 2:
+                    np.testing.assert_allclose(client.predict(np.repeat(X[:1], count, 0), model="dense"), np.repeat(Y[:1], count, 0), **CLOSE)
+                else:
+                    found = client.predict({name: np.repeat(array[:1], count, 0) for name, array in given.items()}, model="two_by_two")
+                    np.testing.assert_allclose(found[0], np.repeat(expected["total"][:1], count, 0), **CLOSE)
+            return True
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            self.assertTrue(all(pool.map(ask, range(6))))
+        client.close()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
+
+    def test_values_of_bfloat16_are_numbers(self):
+        import ml_dtypes
+        from tutti_client import connection
+
+        x = np.random.default_rng(1).integers(0, 1 << 32, 100_000, np.uint32).view(np.float32)
+        x = np.concatenate([x[~np.isnan(x)], np.array([0.0, -0.0, np.inf, -np.inf, 3.4e38, 1e-45], "f")])
+        np.testing.assert_array_equal(connection.bfloat16_bits(x), x.astype(ml_dtypes.bfloat16).view(np.uint16))
+        self.assertEqual(connection.bfloat16_bits(np.array([np.nan], "f"))[0] & 0x7FFF, 0x7FC0)
 
     def test_clients_that_are_killed_or_scribble_harm_nobody(self):
         server = self.serve(DENSE)
