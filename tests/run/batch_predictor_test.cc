@@ -71,29 +71,6 @@ TEST(batch_predictor, several_batches_are_computed_side_by_side_and_give_the_sam
   }
 }
 
-TEST(batch_predictor, samples_may_be_fetched_by_the_threads_that_compute_them) {
-  const auto net = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
-  for (const int threads : {1, 3}) {
-    BatchPredictor predictor(net, {.batch = 1 << 20, .device = "cpu", .threads = threads});
-    for (const int64_t batch : {32, 37}) {
-      const Tensor x = samples(*net, 11 * batch + 3), expected = predictor.predict({x})[0];
-      const auto rows = rows_of(*net);
-      for (int turn = 0; turn < 20; ++turn) {
-        PreparedPrediction prepared = predictor.prepare(rows, 11 * batch + 3, batch);
-        prepared.run([&](int64_t first, int64_t count, std::span<const std::span<std::byte>> inputs) {
-          std::ranges::copy(x.bytes().subspan(static_cast<size_t>(first * 20), static_cast<size_t>(count * 20)), inputs[0].begin());
-        });
-        ASSERT_TRUE(std::ranges::equal(prepared.outputs()[0].bytes(), expected.bytes())) << batch << " at a time, turn " << turn;
-      }
-      PreparedPrediction prepared = predictor.prepare(rows, 11 * batch + 3, batch);
-      const auto breaks = [&](int64_t first, int64_t, auto) {
-        if (first >= 4 * batch) throw InvalidArgument("test", "no more rows");
-      };
-      EXPECT_THROW(prepared.run(breaks), InvalidArgument);
-    }
-  }
-}
-
 TEST(batch_predictor, few_samples_and_models_that_are_mostly_weights_are_computed_by_all_threads_together) {
   const auto small = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
   BatchPredictor few(small, {.batch = 32, .device = "cpu", .threads = 2}), weights(small, {.batch = 2, .device = "cpu", .threads = 2}),

@@ -84,25 +84,6 @@ TEST(pipeline, gives_every_item_once_in_order_whatever_the_workers_do) {
         }
 }
 
-TEST(pipeline, the_device_may_fetch_items_itself) {
-  for (int64_t batch : {1, 4, 32}) {
-    Made made;
-    Numbers source(101);
-    auto stages = stages_into(made, source);
-    stages.prepare = {};
-    stages.compute = {};
-    stages.compute_items = [](const std::vector<Item>& items) {
-      Tensor out(DType::f32, {static_cast<int64_t>(items.size()), 1});
-      for (size_t i = 0; i < items.size(); ++i) out.as<float>()[i] = std::stof(items[i].name) + 0.5F;
-      return [out] { return std::vector<Tensor>{out}; };
-    };
-    Pipeline pipeline({{DType::f32, {1}}}, {.batch = batch, .workers = 2, .queue = 8}, stages);
-    pipeline.run(false);
-    expect_counting(made, 101);
-    for (const StageCounters& stage : pipeline.counters()) EXPECT_NE(stage.name, "workers");
-  }
-}
-
 TEST(pipeline, a_failed_item_takes_only_its_own_row) {
   Made made;
   Numbers source(50);

@@ -10,6 +10,7 @@ class Console;
 class NanMembers {
  public:
   explicit NanMembers(const keras::AnyModel& model);
+  bool any() const { return !names_.empty(); }  // to take
   // Takes the last output away and counts it; does nothing for other models.
   void take(std::vector<Tensor>& outputs);
   // A warning with the members and how often.

@@ -11,7 +11,7 @@
 #include "tutti/cli/stage_summary.h"
 #include "tutti/cli/verb.h"
 #include "tutti/run/best_batch.h"
-#include "tutti/run/pipeline.h"
+#include "tutti/run/row_run.h"
 
 namespace tutti::cli {
 
@@ -42,6 +42,15 @@ class PredictRun {
   void run() {
     choose_batch();
     open_results();
+    progress_.emplace(console_, "predict", input_.samples());
+    if (fetches_ && journal_)
+      run_rows();
+    else
+      run_items();
+  }
+
+ private:
+  void run_items() {
     auto items = input_.items(piece_, journal_.get());
     WatchedItems left(*items);
     const PipelineOptions options{.batch = piece_,
@@ -55,27 +64,56 @@ class PredictRun {
         .compute = [&](const std::vector<Tensor>& samples) { return begin(samples); },
         .write = [&](const FinishedBatch& batch) { take(batch); },
     };
-    if (fetches_) stages.compute_items = [&](const std::vector<Item>& piece) { return begin(piece); };
-    progress_.emplace(console_, "predict", input_.samples());
     Pipeline pipeline(input_.rows(), options, stages);
     pipeline_ = &pipeline;
     const Stopwatch watch;
-    run_until_end_or_signal(pipeline, left);
+    run_until_end_or_signal(
+        [&](const std::atomic<bool>& stop) {
+          pipeline.run(stop);
+          return left.ended.load();
+        },
+        [&] { return left.broke && !input_.named; });
     finish(pipeline.counters(), watch.seconds());
   }
 
- private:
-  void run_until_end_or_signal(Pipeline& pipeline, const WatchedItems& left) {
+  // A table, by the device's own threads.
+  void run_rows() {
+    RowRun rows(
+        predictor_, input_.rows(), piece_, batch_,
+        {.fetch = [&](int64_t first, int64_t count, Slots slots) { input_.prepare({.name = "", .first = first, .samples = count}, slots); },
+         .write = [&](int64_t count, auto outputs) { journal_->append(count, outputs); }});
+    const int64_t all = *input_.samples();
+    journal_->expect(all);
+    const Stopwatch watch;
+    run_until_end_or_signal(
+        [&](const std::atomic<bool>& stop) {
+          for (int64_t first = journal_->resumed(), count = 0; first < all; first += count) {
+            if (stop) return false;
+            count = std::min(piece_, all - first);
+            rows.run(first, count);
+            done_ += count;
+            progress_->update(done(), bottleneck(rows.counters()));
+          }
+          return true;
+        },
+        [] { return false; });
+    finish(rows.counters(), watch.seconds());
+  }
+
+  // run(stop) gives whether it came to the end; useless() whether what it left when it failed is of no use.
+  template <class Run, class Useless>
+  void run_until_end_or_signal(const Run& run, const Useless& useless) {
     const GentleStop stop;
+    bool ended = false;
     try {
-      pipeline.run(stop.asked());
+      ended = run(stop.asked());
     } catch (...) {
       progress_.reset();
-      if (journal_ && (journal_->items() == 0 || (left.broke && !input_.named))) journal_->remove();
+      if (journal_ && (journal_->items() == 0 || useless())) journal_->remove();
       throw;
     }
     progress_.reset();
-    if (left.ended) return;
+    if (ended) return;
     if (results_ && settings_.output.empty()) results_->commit();
     throw Interrupted(stop.exit_code(), fmt::format("after {} {}{}", done(), input_.noun, journal_ ? "; hint: --resume goes on" : ""));
   }
@@ -93,19 +131,22 @@ class PredictRun {
     const std::vector<Type>& rows = input_.rows();
     batch_ = settings_.batch > 0 ? settings_.batch : best_batch(predictor_, rows, input_.samples());
     if (auto count = input_.samples()) batch_ = std::clamp<int64_t>(*count, 1, batch_);
-    // Rows of a table are handed on in pieces that are worth it, some batches each.
-    piece_ = batch_;
-    int64_t bytes = 1;
-    for (const Type& row : rows) bytes += row.bytes();
-    constexpr int64_t worth = 512 << 10;
-    if (!input_.named && predictor_.samples_are_independent(rows)) piece_ *= std::clamp<int64_t>(worth / (bytes * batch_), 1, worth);
-    if (auto count = input_.samples()) piece_ = std::clamp<int64_t>(*count, 1, piece_);
-    const PreparedPrediction prepared = predictor_.prepare(rows, piece_, batch_);
-    fetches_ = input_.knows_rows_by_number() && prepared.computes_in_host_memory();
+    const bool in_pieces = !input_.named && predictor_.samples_are_independent(rows);
+    const int64_t some = std::min(in_pieces ? 2 * batch_ : batch_, std::max<int64_t>(input_.samples().value_or(INT64_MAX), 1));
+    const PreparedPrediction prepared = predictor_.prepare(rows, some, batch_);
     std::vector<Tensor> outputs = prepared.outputs();
     NanMembers(model_).take(outputs);
     specs_ = output_specs(model_, outputs);
-    row_a_sample_ = std::all_of(outputs.begin(), outputs.end(), [&](const Tensor& output) { return output.shape()[0] == piece_; });
+    row_a_sample_ = std::all_of(outputs.begin(), outputs.end(), [&](const Tensor& output) { return output.shape()[0] == some; });
+    // Rows of a table are handed on in pieces that are worth it, some batches each.
+    const bool alone = input_.knows_rows_by_number() && prepared.is_side_by_side() && !nan_members_.any();
+    constexpr int64_t worth = 768 << 10;
+    int64_t bytes = 1;
+    for (const Tensor& output : outputs) bytes += output.type().bytes() / some;
+    for (const Type& row : rows) bytes += alone ? 0 : row.bytes();  // whose rows are held for a batch only
+    piece_ = in_pieces ? batch_ * std::clamp<int64_t>(worth / (bytes * batch_), 1, worth) : batch_;
+    if (auto count = input_.samples()) piece_ = std::clamp<int64_t>(*count, 1, piece_);
+    fetches_ = alone && piece_ >= 2 * batch_;
   }
 
   void open_results() {
@@ -152,17 +193,6 @@ class PredictRun {
     return [this, prepared, count = samples[0].shape()[0]] {
       prepared->end();
       return checked(prepared->outputs(), count);
-    };
-  }
-
-  // A piece of a table, whose rows the device's threads read themselves.
-  PipelineResults begin(const std::vector<Item>& items) {
-    return [this, piece = items.at(0)] {
-      PreparedPrediction prepared = predictor_.prepare(input_.rows(), piece.samples, batch_);
-      prepared.run([&](int64_t first, int64_t count, Slots slots) {
-        input_.prepare({.name = "", .first = piece.first + first, .samples = count}, slots);
-      });
-      return checked(prepared.outputs(), piece.samples);
     };
   }
 

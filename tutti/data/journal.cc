@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/saturate.h"
 #include "tutti/data/format.h"
 #include "tutti/data/npy_header.h"
 
@@ -66,6 +67,11 @@ class Journal::File {
   void append(std::span<const std::byte> bytes) {
     write_at(size_, bytes);
     size_ += bytes.size();
+  }
+  void set_aside(uint64_t size) {  // behind its end, where nobody sees it
+#ifdef __linux__
+    if (size > size_) ::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(size - size_));
+#endif
   }
   void write_at(uint64_t offset, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
@@ -178,7 +184,6 @@ void Journal::check_next(const std::string& name) {
 }
 
 void Journal::append(const ItemRows& rows) {
-  const int64_t count = rows.outputs.at(0).shape()[0];
   for (size_t k = 0; k < run_.arrays.size(); ++k) check_rows("resume", rows.outputs.at(k), run_.arrays[k]);
   if (run_.named) {
     std::string lines;
@@ -186,21 +191,29 @@ void Journal::append(const ItemRows& rows) {
       lines += fmt::format("{}{}{}\n", journal_text(rows.names[i]), rows.errors[i].empty() ? "" : "\t", journal_text(rows.errors[i]));
     lines_->append(std::as_bytes(std::span(lines)));
   }
-  if (run_.arrays.size() == 1) {
-    rows_->append(rows.outputs[0].bytes());
+  std::vector<std::span<const std::byte>> arrays;
+  for (const Tensor& output : rows.outputs) arrays.push_back(output.bytes());
+  append(rows.outputs.at(0).shape()[0], arrays);
+}
+
+void Journal::append(int64_t count, std::span<const std::span<const std::byte>> arrays) {
+  if (arrays.size() == 1) {
+    rows_->append(arrays[0]);
   } else {
     std::vector<std::byte> bytes;
     bytes.reserve(static_cast<size_t>(count * row_bytes_));
     for (int64_t i = 0; i < count; ++i)
-      for (size_t k = 0; k < run_.arrays.size(); ++k) {
+      for (size_t k = 0; k < arrays.size(); ++k) {
         const auto size = static_cast<size_t>(bytes_of_row(run_.arrays[k]));
-        const auto row = rows.outputs[k].bytes().subspan(static_cast<size_t>(i) * size, size);
+        const auto row = arrays[k].subspan(static_cast<size_t>(i) * size, size);
         bytes.insert(bytes.end(), row.begin(), row.end());
       }
     rows_->append(bytes);
   }
   items_ += count;
 }
+
+void Journal::expect(int64_t items) { rows_->set_aside(rows_at_ + static_cast<uint64_t>(saturating_multiply(items, row_bytes_))); }
 
 void Journal::replay(const std::function<void(const ItemRows& rows)>& take) {
   const int64_t some = std::clamp<int64_t>((4 << 20) / std::max<int64_t>(row_bytes_, 1), 1, run_.named ? 1024 : 1 << 20);

@@ -35,6 +35,10 @@ class Journal {
   void check_next(const std::string& name);
   // Finished items; known to the system when it returns.
   void append(const ItemRows& rows);
+  // So many that have no names: the bytes of their rows, an array each.
+  void append(int64_t count, std::span<const std::span<const std::byte>> arrays);
+  // So many items will be there in the end: room is set aside, if the file system does that, which makes writing cheaper.
+  void expect(int64_t items);
   // All finished items in turn, some at a time.
   void replay(const std::function<void(const ItemRows& rows)>& take);
   // The output appears under its name, in one piece, and the journal is gone. `open` makes the writer of formats that need one.

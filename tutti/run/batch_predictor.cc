@@ -11,6 +11,7 @@
 #include "tutti/data/rows.h"
 #include "tutti/device/bytes.h"
 #include "tutti/device/host.h"
+#include "tutti/graph/cost.h"
 #include "tutti/graph/sample_axes.h"
 
 namespace tutti {
@@ -37,6 +38,12 @@ std::vector<Shape> with_batch(const std::vector<Shape>& shapes, int64_t count) {
     extents[0] = count;
     out.emplace_back(extents);
   }
+  return out;
+}
+
+std::vector<Shape> all_with_rows(int64_t count, const std::vector<Type>& rows) {
+  std::vector<Shape> out;
+  for (const Type& row : rows) out.push_back(with_rows(count, row.shape));
   return out;
 }
 
@@ -108,7 +115,7 @@ void PreparedPrediction::for_each_batch(const std::function<void(Batch& batch, P
   if (failure) std::rethrow_exception(failure);
 }
 
-void PreparedPrediction::run(const Fetch& fetch) {
+void PreparedPrediction::run(const Fetch& fetch, const Computed& computed) {
   for_each_batch([&](Batch& batch, Predictor& predictor) {
     const auto& types = predictor.input_types();
     std::vector<std::span<const std::byte>> inputs;
@@ -122,18 +129,8 @@ void PreparedPrediction::run(const Fetch& fetch) {
     fetch(batch.first, batch.count, slots);
     compute(predictor, inputs, batch.outputs);
     copy(batch.after);
+    computed(batch.first, batch.count);
   });
-}
-
-bool PreparedPrediction::computes_in_host_memory() const {
-  const auto is_host = [](const Batch& batch) { return batch.predictors->front().computes_in_host_memory(); };
-  return std::all_of(batches_.begin(), batches_.end(), is_host);
-}
-
-int64_t PreparedPrediction::flops() const {
-  int64_t sum = 0;
-  for (const Batch& batch : batches_) sum = saturating_add(sum, batch.predictors->front().stats().flops);
-  return sum;
 }
 
 void PreparedPrediction::pad(Batch& batch) {
@@ -185,35 +182,37 @@ std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::compile(const std::v
   return programs_.front().predictors;
 }
 
-bool BatchPredictor::may_be_padded(const std::vector<Shape>& shapes) {
-  if (!independent_) independent_ = tutti::samples_are_independent(model_->lower({2, with_batch(shapes, 2), nullptr}), 2);
-  return *independent_;
+const BatchPredictor::Nature& BatchPredictor::nature(const std::vector<Shape>& shapes) {
+  std::vector<Shape> two = with_batch(shapes, 2);
+  if (!nature_ || nature_->shapes != two) {
+    const Graph graph = model_->lower({2, two, nullptr});
+    nature_ = {std::move(two), tutti::samples_are_independent(graph, 2), cost(graph).flops / 2, weight_bytes(graph)};
+  }
+  return *nature_;
 }
 
-bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) {
-  std::vector<Shape> shapes;
-  for (const Type& row : rows) shapes.push_back(with_rows(1, row.shape));
-  return may_be_padded(shapes);
-}
+bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) { return nature(all_with_rows(1, rows)).independent; }
+
+int64_t BatchPredictor::flops_a_sample(const std::vector<Type>& rows) { return nature(all_with_rows(1, rows)).flops; }
 
 // Where each thread computes batches of its own, it reads all weights for each: worth it where they are little beside the arithmetic.
 int BatchPredictor::threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
   constexpr int64_t flops_a_byte = 16;             // a matrix's, with 32 samples
   constexpr int64_t most_memory_bytes = 32 << 20;  // of each thread
+  constexpr int64_t most_flops = 4'000'000'000;    // of a batch so large that nobody waits long for another
   const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
-  if (threads <= 1 || samples < 2 * largest || !may_be_padded(shapes)) return 1;
-  const auto predictors = program_for(largest, largest, shapes, threads);
-  const ProgramStats& stats = predictors->front().stats();
-  const bool worth = predictors->front().computes_in_host_memory() && stats.peak_memory_bytes <= most_memory_bytes &&
-                     stats.flops >= saturating_multiply(flops_a_byte, stats.weight_bytes);
-  return worth ? threads : 1;
+  if (threads <= 1 || samples < 2 * largest || !nature(shapes).independent) return 1;
+  const int64_t flops = saturating_multiply(nature_->flops, largest);
+  if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return 1;
+  Predictor& one = program_for(largest, largest, shapes, threads)->front();
+  return one.computes_in_host_memory() && one.stats().peak_memory_bytes <= most_memory_bytes ? threads : 1;
 }
 
 std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::program_for(int64_t count, int64_t largest, const std::vector<Shape>& shapes,
                                                                         int side_by_side) {
   const auto exact = with_batch(shapes, count);
   if (auto known = find(exact, side_by_side)) return known;
-  if (count == largest || programs_.size() < most_exact_programs || !may_be_padded(shapes)) return compile(exact, side_by_side);
+  if (count == largest || programs_.size() < most_exact_programs || !nature(shapes).independent) return compile(exact, side_by_side);
   const auto larger = with_batch(shapes, std::min(largest, size_class(count)));
   auto known = find(larger, side_by_side);
   return known ? known : compile(larger, side_by_side);
@@ -273,9 +272,7 @@ PreparedPrediction BatchPredictor::prepare(const std::vector<Tensor>& given, std
 }
 
 PreparedPrediction BatchPredictor::prepare(const std::vector<Type>& one, int64_t samples, int64_t together) {
-  std::vector<Shape> shapes;
-  for (const Type& row : one) shapes.push_back(with_rows(samples, row.shape));
-  PreparedPrediction prepared = cut(samples, std::min(batch(), together), shapes);
+  PreparedPrediction prepared = cut(samples, std::min(batch(), together), all_with_rows(samples, one));
   for (auto& batch : prepared.batches_) PreparedPrediction::pad(batch);
   return prepared;
 }

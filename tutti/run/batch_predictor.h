@@ -27,14 +27,15 @@ class PreparedPrediction {
   // from its cache. On devices that compute in host memory. fetch() writes samples from `first` on, so many as go into `inputs`, and is
   // called from several threads at once.
   using Fetch = std::function<void(int64_t first, int64_t count, std::span<const std::span<std::byte>> inputs)>;
-  void run(const Fetch& fetch);
+  // Called by the thread that has computed them: rows of outputs() from `first` on are there.
+  using Computed = std::function<void(int64_t first, int64_t count)>;
+  void run(const Fetch& fetch, const Computed& computed);
   // The same in halves: on a device that computes by itself, the first batch is under way between them.
   void begin();
   void end();
   const std::vector<Tensor>& outputs() const { return outputs_; }
-  int64_t flops() const;  // of a run
+  int threads() const { return threads_; }  // that compute batches side by side
   bool is_side_by_side() const { return threads_ > 1; }
-  bool computes_in_host_memory() const;
 
  private:
   friend class BatchPredictor;
@@ -58,7 +59,7 @@ class PreparedPrediction {
   // body(batch, predictor) for each batch, side by side where that is.
   void for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body);
   std::shared_ptr<Device> device_;
-  int threads_ = 1;  // that compute batches side by side
+  int threads_ = 1;
   std::vector<Tensor> inputs_, outputs_;
   std::vector<Batch> batches_;
 };
@@ -80,6 +81,7 @@ class BatchPredictor {
   int64_t compilations() const { return compilations_; }  // so far
   // Whether each sample's results are its own, whatever else is in the batch. `rows`: one sample of each input.
   bool samples_are_independent(const std::vector<Type>& rows);
+  int64_t flops_a_sample(const std::vector<Type>& rows);
 
  private:
   using Predictors = PreparedPrediction::Predictors;
@@ -92,15 +94,22 @@ class BatchPredictor {
   std::shared_ptr<Predictors> program_for(int64_t count, int64_t largest, const std::vector<Shape>& shapes, int side_by_side);
   std::shared_ptr<Predictors> find(const std::vector<Shape>& shapes, int side_by_side);
   std::shared_ptr<Predictors> compile(const std::vector<Shape>& shapes, int side_by_side);
-  bool may_be_padded(const std::vector<Shape>& shapes);
+  // What the lowered model says of samples of these shapes, before anything is compiled.
+  struct Nature {
+    std::vector<Shape> shapes;  // of two samples
+    bool independent = false;
+    int64_t flops = 0;  // of one
+    int64_t weight_bytes = 0;
+  };
+  const Nature& nature(const std::vector<Shape>& shapes);
   // Batches and outputs, without inputs.
   PreparedPrediction cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
   int threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
   int64_t compilations_ = 0;
-  std::list<Entry> programs_;  // most recently used first
-  std::optional<bool> independent_;
+  std::list<Entry> programs_;     // most recently used first
+  std::optional<Nature> nature_;  // of the shapes that came last
 };
 
 // The smallest 2^k or 3 * 2^k that is at least `count`.

@@ -46,10 +46,10 @@ int64_t best_batch(BatchPredictor& predictor, const std::vector<Type>& rows, std
   if (const int64_t usual = usual_batch(predictor, rows, sample_bytes); usual < as_keras) return std::min(most, usual);
   if (most <= as_keras || samples.value_or(INT64_MAX) < 16 * as_keras) return std::min(most, as_keras);
   if (!predictor.samples_are_independent(rows)) return as_keras;
-  constexpr int64_t several = 4;  // batches that are measured together, as they will be computed
+  constexpr int64_t several = 4;         // batches that are measured together, as they will be computed
+  constexpr int64_t small = 50'000'000;  // floating-point operations of a batch, less than long_enough
+  if (predictor.flops_a_sample(rows) > small / as_keras) return as_keras;
   PreparedPrediction first = predictor.prepare(made_of(rows, several * as_keras), as_keras);
-  constexpr int64_t small = several * 50'000'000;  // floating-point operations, less than long_enough
-  if (first.flops() > small) return as_keras;
 
   int64_t best = as_keras;
   double least = INFINITY;  // seconds a sample

@@ -52,13 +52,12 @@ class Pipeline::Run {
                             options.queue);
     for (int64_t i = 0; i < batches_; ++i) {
       pool_.push_back(std::make_unique<FillingBatch>());
-      if (!stages_.compute_items)
-        for (const Type& row : rows_) pool_.back()->inputs.emplace_back(row.dtype, with_rows(options.batch, row.shape));
+      for (const Type& row : rows_) pool_.back()->inputs.emplace_back(row.dtype, with_rows(options.batch, row.shape));
       free_.push(pool_.back().get());
     }
     counters_[source].name = "source";
     counters_[workers].name = "workers";
-    counters_[workers].threads = stages_.compute_items ? 0 : options.workers;
+    counters_[workers].threads = options.workers;
     counters_[device].name = "device";
     counters_[writer].name = "writer";
   }
@@ -66,7 +65,7 @@ class Pipeline::Run {
   void operator()(const std::atomic<bool>& stop) {
     std::vector<std::thread> threads;
     threads.emplace_back([&] { guarded([&] { feed(stop); }); });
-    for (int64_t i = 0; i < counters_[workers].threads; ++i) threads.emplace_back([&] { work(); });
+    for (int64_t i = 0; i < options_.workers; ++i) threads.emplace_back([&] { work(); });
     threads.emplace_back([&] { guarded([&] { write(); }); });
     guarded([&] { compute(); });
     finished_.close();
@@ -88,7 +87,6 @@ class Pipeline::Run {
     queue(workers, tasks_);
     queue(device, begun_);
     queue(writer, finished_);
-    std::erase_if(out, [](const StageCounters& stage) { return stage.threads == 0; });
     return out;
   }
 
@@ -99,8 +97,7 @@ class Pipeline::Run {
     std::vector<Tensor> inputs;  // [batch, row...]
     int64_t samples = 0;
     std::vector<std::string> names, errors;
-    std::vector<Item> items;  // for compute_items
-    int64_t open = 0;         // items not yet prepared, and one more until the source has given the batch up
+    int64_t open = 0;  // items not yet prepared, and one more until the source has given the batch up
     FinishedBatch result = {};
   };
   struct Task {
@@ -170,7 +167,7 @@ class Pipeline::Run {
           auto fresh = free_.pop();
           if (!fresh) break;
           batch = *fresh;
-          batch->names.clear(), batch->errors.clear(), batch->items.clear(), batch->samples = 0, batch->open = 1;
+          batch->names.clear(), batch->errors.clear(), batch->samples = 0, batch->open = 1;
           begun = std::chrono::steady_clock::now();
           begun_.push(batch);
         }
@@ -180,15 +177,11 @@ class Pipeline::Run {
           batch->names.push_back(item.name);
           batch->errors.emplace_back();
           batch->samples += item.samples;
-          if (!stages_.compute_items) ++batch->open;
+          ++batch->open;
         }
         own.items += item.samples;
-        if (stages_.compute_items) {
-          batch->items.push_back(std::move(item));
-        } else {
-          task.item = std::move(item);
-          if (!tasks_.push(std::move(task))) break;
-        }
+        task.item = std::move(item);
+        if (!tasks_.push(std::move(task))) break;
         if (batch->samples == options_.batch) let_go();
         time.to(own.waiting_for_output);
         add(source, own);
@@ -275,7 +268,7 @@ class Pipeline::Run {
         if (failed_) break;
       }
       time.to(own.waiting_for_input);
-      Begun begun{&filling, stages_.compute_items ? stages_.compute_items(filling.items) : stages_.compute(samples_of(filling))};
+      Begun begun{&filling, stages_.compute(samples_of(filling))};
       if (last && !finish(*std::exchange(last, {}), time, own)) break;
       if (options_.ahead)
         last = std::move(begun);

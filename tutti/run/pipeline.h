@@ -44,8 +44,6 @@ struct PipelineStages {
   // Of samples, an input each: [count, row...], count at most the batch. May return before they are computed.
   std::function<PipelineResults(const std::vector<Tensor>& samples)> compute;
   std::function<void(const FinishedBatch& batch)> write;
-  // Instead of prepare and compute, where the device's own threads fetch what they compute: there are no workers then.
-  std::function<PipelineResults(const std::vector<Item>& items)> compute_items = {};
 };
 
 // Of one stage's threads together.
