@@ -1,6 +1,7 @@
 #include "tutti/run/batch_predictor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -103,11 +104,12 @@ void PreparedPrediction::end() {
 void PreparedPrediction::for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body) {
   std::mutex mutex;
   std::exception_ptr failure;
-  device_->side_by_side(threads_, static_cast<int64_t>(batches_.size()), [&](int64_t i, int slot) {
-    Batch& batch = batches_[static_cast<size_t>(i)];
+  std::atomic<size_t> next = 0;  // one after another, whoever is free
+  device_->side_by_side(threads_, threads_, [&](int64_t, int slot) {
     try {
-      body(batch, (*batch.predictors)[static_cast<size_t>(slot)]);
+      for (size_t i; (i = next++) < batches_.size();) body(batches_[i], (*batches_[i].predictors)[static_cast<size_t>(slot)]);
     } catch (...) {
+      next = batches_.size();
       std::scoped_lock lock(mutex);
       failure = std::current_exception();
     }

@@ -46,7 +46,7 @@ class CpuDevice : public HostDevice {
   }
   std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
   void side_by_side(int threads, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body) override {
-    cpu::team(threads, pieces, body, false);
+    cpu::team(threads, pieces, body);
   }
 };
 

@@ -18,8 +18,7 @@ void pause() {
 #endif
 }
 
-constexpr int spins = 4000;     // some tens of microseconds: the next kernel of a run comes soon
-constexpr int few_spins = 100;  // where others want the core
+constexpr int spins = 4000;  // some tens of microseconds: the next kernel of a run comes soon
 constexpr int most_threads = 255;
 constexpr int64_t most_pieces = (int64_t{1} << 24) - 1;
 
@@ -50,7 +49,7 @@ class alignas(64) Range {
 
 class Pool {
  public:
-  void run(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context, bool more_comes_soon) {
+  void run(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context) {
     std::unique_lock mine(owner_, std::try_to_lock);
     if (!mine || pieces > most_pieces) {
       for (int64_t piece = 0; piece < pieces; ++piece) call(context, piece, 0);
@@ -60,7 +59,6 @@ class Pool {
     for (; started_ < threads; ++started_) std::thread([this, slot = started_] { work(slot); }).detach();
     call_ = call;
     context_ = context;
-    spins_.store(more_comes_soon ? spins : few_spins, std::memory_order_relaxed);
     slots_.store(threads, std::memory_order_relaxed);
     left_.store(pieces, std::memory_order_relaxed);
     for (int slot = 0; slot < threads; ++slot) ranges_[index(slot)].fill(pieces * slot / threads, pieces * (slot + 1) / threads, threads);
@@ -92,7 +90,7 @@ class Pool {
     while (true) {
       const uint32_t seen = wake_;
       bool any = false;
-      for (int i = 0; i < spins_.load(std::memory_order_relaxed) && !any; ++i) {
+      for (int i = 0; i < spins && !any; ++i) {
         any = do_one(slot);
         if (!any) pause();
       }
@@ -108,7 +106,7 @@ class Pool {
   void (*call_)(const void*, int64_t, int) = nullptr;
   const void* context_ = nullptr;
   std::array<Range, most_threads> ranges_;
-  std::atomic<int> slots_ = 1, spins_ = spins;
+  std::atomic<int> slots_ = 1;
   std::atomic<int64_t> left_ = 0;
   alignas(64) std::atomic<int> sleeping_ = 0;
   std::atomic<uint32_t> wake_ = 0;
@@ -116,10 +114,10 @@ class Pool {
 
 }  // namespace
 
-void run_team(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context, bool more_comes_soon) {
+void run_team(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context) {
   // Never destroyed: its threads wait until the process ends. After fork() there are none, and the caller does all pieces.
   static Pool* pool = new Pool;
-  pool->run(threads, pieces, call, context, more_comes_soon);
+  pool->run(threads, pieces, call, context);
 }
 
 }  // namespace tutti::cpu

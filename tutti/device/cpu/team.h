@@ -9,21 +9,18 @@
 namespace tutti::cpu {
 
 // call(context, piece, slot) for each piece, on this thread and others. slot: below `threads`, no two pieces that run at the same time have
-// the same. Allocates and starts threads when it is first asked for so many. Those look for more work before they sleep where it comes
-// soon: the next kernel of a run.
-void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context,
-              bool more_comes_soon = true);
+// the same. Allocates and starts threads when it is first asked for so many.
+void run_team(int threads, int64_t pieces, void (*call)(const void* context, int64_t piece, int slot), const void* context);
 
 // body(piece, slot) for each piece; with one thread it is an ordinary loop.
 template <class Body>
-void team(int threads, int64_t pieces, const Body& body, bool more_comes_soon = true) {
+void team(int threads, int64_t pieces, const Body& body) {
   if (threads <= 1 || pieces <= 1) {
     for (int64_t piece = 0; piece < pieces; ++piece) body(piece, 0);
     return;
   }
   run_team(
-      threads, pieces, [](const void* context, int64_t piece, int slot) { (*static_cast<const Body*>(context))(piece, slot); }, &body,
-      more_comes_soon);
+      threads, pieces, [](const void* context, int64_t piece, int slot) { (*static_cast<const Body*>(context))(piece, slot); }, &body);
 }
 
 // Into how many pieces to cut so many things: as many for each thread, some of them if each still has `least` things.
