@@ -216,6 +216,9 @@ TEST(ensemble, says_what_does_not_go_together) {
                 Ensemble(lines({{1}, {1, 2}}), {});
               }),
               HasSubstr("members take the same inputs; got 'm0' x f32[-1, 1], 'm1' x f32[-1, 2]"));
+  std::vector<std::vector<float>> many(12, {1});
+  many.push_back({1, 2});
+  EXPECT_THAT(message([&] { Ensemble(lines(many), {}); }), HasSubstr("got 'm0' x f32[-1, 1], 'm12' x f32[-1, 2]")) << "who differs";
   EXPECT_THAT(message([] { Ensemble({}, {}); }), HasSubstr("at least one member"));
   EXPECT_THAT(message([] {
                 Ensemble(lines({{1}, {2}}), {parse_reductions("mean"), {1}});

@@ -107,16 +107,30 @@ TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   EXPECT_NE(error_of(overflowing(scratch), "cpu").find("the loss of step"), std::string::npos);
 }
 
+// Ranks of this process: of one host, that nobody watches.
+class RanksHere : public RankGroup {
+ public:
+  const std::string& host(int) const override { return host_; }
+  void require_same(const std::string&, const std::string&) override {}
+  void watch(Timeline*) override {}
+  void heed(const std::atomic<bool>*) override {}
+  void put(const std::string&, const std::string&) override {}
+  std::optional<std::string> get(const std::string&, double) override { return {}; }
+  void abort(int) override { std::abort(); }
+
+ private:
+  std::string host_ = "here";
+};
+
 // A rank whose partner is always at the same place: sums are its own. It remembers which memory each exchange had, and spoils it once the
 // update is done.
-class Alone : public RankGroup {
+class Alone : public RanksHere {
  public:
   std::vector<std::vector<Part>> known, begun;  // by bucket: of the first step, of the step at hand
   int steps = 0, early = 0;                     // early: the memory of the last bucket was still spoiled when the first one began
   void sum(DType, std::span<const Part>) override {}
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  const std::string& host(int) const override { return host_; }
   void start(std::vector<Part> parts) override {
     if (begun.empty() && !known.empty() && is_spoiled(known.back())) ++early;
     begun.push_back(std::move(parts));
@@ -136,14 +150,8 @@ class Alone : public RankGroup {
     out.insert(out.end(), own.begin(), own.end());
     return out;
   }
-  void require_same(const std::string&, const std::string&) override {}
   std::shared_ptr<std::byte> share(size_t) override { return {}; }
   bool meet(Barrier&, const std::function<bool()>&) override { return true; }
-  void watch(Timeline*) override {}
-  void heed(const std::atomic<bool>*) override {}
-  void put(const std::string&, const std::string&) override {}
-  std::optional<std::string> get(const std::string&, double) override { return {}; }
-  void abort(int) override { std::abort(); }
 
  private:
   static constexpr std::byte spoiled{0x7f};
@@ -153,7 +161,6 @@ class Alone : public RankGroup {
         return false;
     return true;
   }
-  std::string host_ = "here";
 };
 
 TEST(parallel_fit, exchanges_begin_before_the_last_gradient_is_there) {
@@ -184,7 +191,7 @@ struct OneMachine {
   int broken = -1;  // this rank's sums fail
 };
 
-class Neighbour : public RankGroup {
+class Neighbour : public RanksHere {
  public:
   Neighbour(OneMachine& machine, int rank) : machine_(machine), rank_(rank) {}
   void sum(DType, std::span<const Part>) override {
@@ -192,7 +199,6 @@ class Neighbour : public RankGroup {
   }
   int rank() const override { return rank_; }
   int size() const override { return machine_.size; }
-  const std::string& host(int) const override { return host_; }
   void start(std::vector<Part>) override { FAIL() << "a message"; }
   void finish() override {}
   std::vector<double> gather(std::span<const double> own) override {
@@ -204,7 +210,6 @@ class Neighbour : public RankGroup {
     machine_.barrier.wait();
     return out;
   }
-  void require_same(const std::string&, const std::string&) override {}
   std::shared_ptr<std::byte> share(size_t bytes) override {
     if (rank_ == 0) {
       const Tensor zeros = Tensor(DType::u8, {static_cast<int64_t>(bytes)});
@@ -215,16 +220,10 @@ class Neighbour : public RankGroup {
     return machine_.memory;
   }
   bool meet(Barrier& barrier, const std::function<bool()>& gives_up) override { return barrier.wait_unless(gives_up); }
-  void watch(Timeline*) override {}
-  void heed(const std::atomic<bool>*) override {}
-  void put(const std::string&, const std::string&) override {}
-  std::optional<std::string> get(const std::string&, double) override { return {}; }
-  void abort(int) override { std::abort(); }
 
  private:
   OneMachine& machine_;
   int rank_;
-  std::string host_ = "here";
 };
 
 // What each rank has in the end, or says.

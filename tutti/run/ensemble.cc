@@ -118,10 +118,11 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : membe
   }
   match_inputs();
   const auto& first = members_[0].model->output_names();
-  std::vector<std::string> counts;
-  for (const Member& member : members_) counts.push_back(fmt::format("'{}' {}", member.name, member.model->output_names().size()));
-  if (std::any_of(members_.begin(), members_.end(), [&](const auto& one) { return one.model->output_names().size() != first.size(); }))
-    fail<InvalidArgument>("ensemble", "members have as many outputs; got {}", list_of(counts));
+  std::vector<std::string> counts;  // the first one's, and others
+  for (const Member& member : members_)
+    if (const size_t count = member.model->output_names().size(); counts.empty() || count != first.size())
+      counts.push_back(fmt::format("'{}' {}", member.name, count));
+  if (counts.size() > 1) fail<InvalidArgument>("ensemble", "members have as many outputs; got {}", list_of(counts));
   for (const std::string& output : first)
     for (const Reduction& reduction : options_.reductions)
       output_names_.push_back(first.size() == 1 ? reduction.name() : output + "." + reduction.name());
@@ -130,13 +131,13 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : membe
 
 void Ensemble::match_inputs() {
   inputs_ = members_[0].model->inputs();
-  std::vector<std::string> lines;
-  for (const Member& member : members_) lines.push_back(fmt::format("'{}' {}", member.name, inputs_text(member.model->inputs())));
+  std::vector<std::string> lines;  // the first one's, and those that do not go with it
   for (const Member& member : members_) {
     const auto& theirs = member.model->inputs();
     sources_.push_back(match(inputs_, theirs));
-    if (sources_.back().size() != theirs.size() || inputs_.size() != theirs.size())
-      fail<InvalidArgument>("ensemble", "members take the same inputs; got {}", list_of(lines));
+    const bool fits = sources_.back().size() == theirs.size() && inputs_.size() == theirs.size();
+    if (lines.empty() || !fits) lines.push_back(fmt::format("'{}' {}", member.name, inputs_text(theirs)));
+    if (!fits) continue;
     for (size_t i = 0; i < theirs.size(); ++i) {
       Ints& shape = inputs_[sources_.back()[i]].shape;
       if (shape.size() != theirs[i].shape.size()) continue;
@@ -144,25 +145,24 @@ void Ensemble::match_inputs() {
         if (shape[axis] < 0) shape[axis] = theirs[i].shape[axis];
     }
   }
+  if (lines.size() > 1) fail<InvalidArgument>("ensemble", "members take the same inputs; got {}", list_of(lines));
 }
 
 std::vector<Value> Ensemble::alike(const std::vector<std::vector<Value>>& outputs, size_t output) const {
   const Value first = outputs[0][output];
   std::vector<Value> out;
   DType dtype = first.dtype();
-  bool fits = true;
-  for (const auto& one : outputs) {
-    Value value = one[output];
-    fits = fits && (value.shape() == first.shape() || without_ones(value.shape().extents()) == without_ones(first.shape().extents()));
+  std::vector<std::string> lines;  // the first one's, and those of other shapes
+  for (size_t m = 0; m < outputs.size(); ++m) {
+    const Value value = outputs[m][output];
+    if (m == 0 || without_ones(value.shape().extents()) != without_ones(first.shape().extents()))
+      lines.push_back(fmt::format("'{}' {}", members_[m].name, to_string(value.shape())));
     if (value.dtype() != dtype) dtype = DType::f32;
     out.push_back(value);
   }
-  if (!fits) {
-    std::vector<std::string> lines;
-    for (size_t m = 0; m < outputs.size(); ++m) lines.push_back(fmt::format("'{}' {}", members_[m].name, to_string(out[m].shape())));
+  if (lines.size() > 1)
     fail<InvalidArgument>("ensemble", "members give outputs of one shape; '{}' is {}", members_[0].model->output_names()[output],
                           list_of(lines));
-  }
   for (Value& value : out) value = convert(value.shape() == first.shape() ? value : reshape(value, first.shape()), dtype);
   return out;
 }
