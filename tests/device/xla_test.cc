@@ -224,14 +224,16 @@ void run_without_growth(int runs) {
   if (sanitized) GTEST_SKIP() << "sanitizers keep what was freed";
   auto device = open_device("xla:cpu");
   Graph graph = dense(256, 256);
-  graph.update(graph.parameter(Graph::Role::state, "s", {DType::f32, {4096}}, Tensor::of<float>({4096}, Floats(4096))),
-               broadcast_in_dim(scalar(graph, DType::f32, 1), {4096}, {}));
+  Value s = graph.parameter(Graph::Role::state, "s", {DType::f32, {4096}}, Tensor::of<float>({4096}, Floats(4096)));
+  graph.update(s, s * 0.5 + 1.0);  // in its place, as weights are trained
+  graph.output("s", slice(s, {0}, {1}));
   Runner runner(graph, "xla:cpu");
   const Tensor x = f32({2, 256}, Floats(512, 1));
   for (int i = 0; i < 500; ++i) runner({x});
   const int64_t before = resident_bytes();
   for (int i = 0; i < runs; ++i) runner({x});
   EXPECT_LT(resident_bytes() - before, 4 << 20) << "after " << runs << " runs";
+  EXPECT_NEAR(floats(runner({x})[1])[0], 2, 1e-6);
 }
 
 TEST_F(xla_device, takes_no_more_memory_with_every_run) { run_without_growth(5'000); }
