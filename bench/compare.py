@@ -95,11 +95,10 @@ class Ours:
 class Peer:
     """The same in a process that stays, because a peer and its Python take seconds to start; stopped between its turns, because some spin."""
 
-    def __init__(self, folder, engine, threads, script="engines.py"):
+    def __init__(self, folder, engine, threads, script="engines.py", command=None):
         self.said = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, PEERS / script, engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True
-        )
+        command = command or [sys.executable, PEERS / script, engine, folder, str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
         self.result = self.answer()
         self.process.send_signal(signal.SIGSTOP)
         if "error" in self.result:
