@@ -42,7 +42,7 @@ class Sunk {
     const Node& node = graph_.maker(id);
     const Shape& shape = graph_.type(id).shape;
     const OpClass op_class = row(node.op).op_class;
-    const auto begins_with_steps = [&](const Ints& axes) { return std::find(axes.begin(), axes.end(), 0) == axes.end(); };
+    const auto is_without_steps = [](const Ints& axes) { return std::find(axes.begin(), axes.end(), 0) == axes.end(); };
     if (id != root_ && uses_[at(id)] > 1) return add(sliced_, id);
     if (op_class == OpClass::unary || op_class == OpClass::binary || op_class == OpClass::ternary) {
       for (ValueId operand : node.operands)
@@ -51,10 +51,10 @@ class Sunk {
         } else {
           add(whole_, operand);
         }
-    } else if (node.op == Op::broadcast_in_dim && begins_with_steps(node.attributes.ints("dimensions"))) {
+    } else if (node.op == Op::broadcast_in_dim && is_without_steps(node.attributes.ints("dimensions"))) {
       add(whole_, node.operands[0]);
     } else if (node.op == Op::dot_general && node.attributes.ints("lhs_batch").empty() &&
-               begins_with_steps(node.attributes.ints("lhs_contracting"))) {
+               is_without_steps(node.attributes.ints("lhs_contracting"))) {
       has_product_ = true;
       follow(node.operands[0]);
       add(whole_, node.operands[1]);
