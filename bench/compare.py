@@ -95,10 +95,10 @@ class Ours:
 class Peer:
     """The same in a process that stays, because a peer and its Python take seconds to start; stopped between its turns, because some spin."""
 
-    def __init__(self, folder, engine, threads, script="engines.py"):
-        self.process = subprocess.Popen(
-            [sys.executable, PEERS / script, engine, folder, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+    def __init__(self, folder, engine, threads, script="engines.py", command=None):
+        self.said = tempfile.TemporaryFile()
+        command = command or [sys.executable, PEERS / script, engine, folder, str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
         self.result = self.answer()
         self.process.send_signal(signal.SIGSTOP)
         if "error" in self.result:
@@ -116,7 +116,9 @@ class Peer:
         for line in self.process.stdout:
             if line.startswith("{"):  # what the engines themselves print is not for us
                 return json.loads(line)
-        return {"error": f"ended with {self.process.wait()}"}
+        code = self.process.wait()
+        self.said.seek(0)
+        return {"error": f"ended with {code}; it said last: {self.said.read().decode(errors='replace').strip().rpartition(chr(10))[2][:400]}"}
 
     def __enter__(self):
         return self
@@ -125,6 +127,7 @@ class Peer:
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         self.process.wait()
+        self.said.close()
 
 
 def shown(times):

@@ -4,6 +4,7 @@ jax.jit runs twice: by the plugin that ours uses, which makes both the same XLA 
 
 import contextlib
 import os
+import statistics
 
 import compare
 import jit_models
@@ -29,8 +30,16 @@ def run(folder, build, wanted):
         command = [build / "tutti", "predict", own / "model.keras", own / "x.npy", "--batch", str(jit_models.BATCHES[name][1]), "--device", "xla:cpu"]
         compare.check_ours(own, command)
         with contextlib.ExitStack() as ends:
-            turns = {OURS: compare.Ours(command, "tutti")} | {peer: ends.enter_context(compare.Peer(own, peer, 2)) for peer in (SAME, PEER)}
-            rounds = [{engine: turn(compare.SECONDS) for engine, turn in turns.items()} for _ in range(compare.ROUNDS)]
+            turns = {OURS: ends.enter_context(compare.Peer(own, OURS, 2, command=[build / "bench" / "turns", own, "xla:cpu"]))}
+            turns |= {peer: ends.enter_context(compare.Peer(own, peer, 2)) for peer in (SAME, PEER)}
+            orders = (list(turns), list(turns)[::-1])  # whoever comes first comes last in the next round
+            rounds = [{engine: turns[engine](compare.SECONDS) for engine in orders[i % 2]} for i in range(2 * compare.ROUNDS)]
         times = {engine: compare.middle([one[engine] for one in rounds]) for engine in turns}
-        ratios = {f"of {peer}": f"**{times[OURS]['p50_us'] / times[peer].get('p50_us', float('nan')):.2f}**" for peer in (SAME, PEER)}
-        yield {"model": name, **ratios, **{engine: compare.shown(times[engine]) for engine in turns}}
+        ratios = {f"of {peer}": f"**{ratio(rounds, peer, 'p50_us')}**" for peer in (SAME, PEER)}
+        yield {"model": name, **ratios, f"CPU time, of {SAME}": ratio(rounds, SAME, "cpu_us"), **{engine: compare.shown(times[engine]) for engine in turns}}
+
+
+def ratio(rounds, peer, what):
+    """The median of the rounds' ratios: what runs close together sees the same machine."""
+    found = [one[OURS][what] / one[peer][what] for one in rounds if what in one[OURS] and what in one[peer]]
+    return f"{statistics.median(found):.2f}" if found else "—"

@@ -6,15 +6,24 @@ import sys
 
 os.environ |= {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 
-# The model of models.py and the samples of its batch.
+# The model, of models.py or below, and the samples of its batch.
 BATCHES = {
     "Dense 32-64-10, batch 1": ("Dense 32-64-10", 1),
     "Dense 32-64-10, batch 64": ("Dense 32-64-10", 64),
     "Dense 784-512-512-10, batch 1024": ("Dense 784-512-512-10", 1024),
     "CNN 28x28, batch 256": ("CNN 28x28", 256),
     "LSTM(64) 24x8, batch 256": ("LSTM(64) 24x8", 256),
+    "GRU(64) 24x8, batch 256": ("GRU(64) 24x8", 256),
+    "LSTM(64) 50x256, batch 64": ("LSTM(64) 50x256", 64),
 }
 NAMES = tuple(BATCHES)
+
+
+def recurrent(layer, units, shape):
+    return lambda layers: [shape, getattr(layers, layer)(units), layers.Dense(1)]
+
+
+OWN = {"GRU(64) 24x8": recurrent("GRU", 64, (24, 8)), "LSTM(64) 50x256": recurrent("LSTM", 64, (50, 256))}
 
 
 def make(folder):
@@ -23,7 +32,7 @@ def make(folder):
     import numpy as np
 
     name, batch = BATCHES[folder.name]
-    shape, *layers = models.SMALL[name](keras.layers)
+    shape, *layers = (models.SMALL | OWN)[name](keras.layers)
     model = keras.Sequential([keras.Input(shape), *layers])
     x = np.random.default_rng(0).standard_normal((batch, *shape)).astype("float32")
     folder.mkdir(parents=True, exist_ok=True)

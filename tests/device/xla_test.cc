@@ -1,9 +1,11 @@
 // What the xla device has beyond the contract: plugins, several devices, precision, runs that overlap, and plugins that fail.
 #include <dlfcn.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include "tests/device/run_graph.h"
 #include "tests/sanitized.h"
 #include "tutti/base/error.h"
+#include "tutti/device/report.h"
 #include "tutti/device/xla/plugins.h"
 #include "tutti/graph/build.h"
 
@@ -181,6 +184,36 @@ TEST_F(xla_device, counts_the_kernels_of_a_run) {
   EXPECT_LE(runner.program().stats().kernels, 3);
 }
 
+// On the processor XLA slices inside of the loops that read a slice, unless it is there before them, and writes scalar code then.
+TEST_F(xla_device, a_recurrent_step_reads_its_slice_in_one_piece) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {5, 4, 64}}), start = full(graph, {DType::f32, {4, 64}}, 0);
+  Value w = graph.parameter(Graph::Role::weight, "w", {DType::f32, {64, 64}}, f32({64, 64}, Floats(64 * 64, 0.01f)));
+  for (bool reverse : {false, true}) {
+    auto out = scan({start}, {x}, {w}, 5, reverse, [&](Graph&, auto carries, auto slices, auto whole) {
+      const Value next = tanh(dot_general(carries[0], whole[0], {{}, {}, {1}, {0}}) + slices[0]) * carries[0] + slices[0];
+      return ScanStep{{next}, {next}};
+    });
+    graph.output(fmt::format("last{}", reverse ? 1 : 0), out.carries[0]);
+    graph.output(fmt::format("all{}", reverse ? 1 : 0), out.stacked[0]);
+  }
+  CompileReport report;
+  CompileSettings settings;
+  settings.report = &report;
+  open_device("xla:cpu")->compile(graph, settings);
+  int slices = 0;
+  for (const StepReport& step : report.steps) {
+    const auto covers = [&](const char* op) { return std::count(step.ops.begin(), step.ops.end(), op) > 0; };
+    slices += covers("dynamic-slice");
+    EXPECT_FALSE(covers("dynamic-slice") && covers("tanh")) << fmt::format("{}", fmt::join(step.ops, ", "));
+  }
+  EXPECT_GE(slices, 2);
+  Floats values(5 * 4 * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 13 - 0.5f;
+  const auto wanted = Runner(graph, "reference")({f32({5, 4, 64}, values)}), got = Runner(graph, "xla:cpu")({f32({5, 4, 64}, values)});
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_THAT(floats(got[i]), testing::Pointwise(testing::FloatNear(1e-6f), floats(wanted[i])));
+}
+
 int64_t resident_bytes() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
@@ -191,14 +224,16 @@ void run_without_growth(int runs) {
   if (sanitized) GTEST_SKIP() << "sanitizers keep what was freed";
   auto device = open_device("xla:cpu");
   Graph graph = dense(256, 256);
-  graph.update(graph.parameter(Graph::Role::state, "s", {DType::f32, {4096}}, Tensor::of<float>({4096}, Floats(4096))),
-               broadcast_in_dim(scalar(graph, DType::f32, 1), {4096}, {}));
+  Value s = graph.parameter(Graph::Role::state, "s", {DType::f32, {4096}}, Tensor::of<float>({4096}, Floats(4096)));
+  graph.update(s, s * 0.5 + 1.0);  // in its place, as weights are trained
+  graph.output("s", slice(s, {0}, {1}));
   Runner runner(graph, "xla:cpu");
   const Tensor x = f32({2, 256}, Floats(512, 1));
   for (int i = 0; i < 500; ++i) runner({x});
   const int64_t before = resident_bytes();
   for (int i = 0; i < runs; ++i) runner({x});
   EXPECT_LT(resident_bytes() - before, 4 << 20) << "after " << runs << " runs";
+  EXPECT_NEAR(floats(runner({x})[1])[0], 2, 1e-6);
 }
 
 TEST_F(xla_device, takes_no_more_memory_with_every_run) { run_without_growth(5'000); }

@@ -41,7 +41,11 @@ Graph fold_padding(const Graph& graph);
 // Exact. Replaces what is computed from constants and weights alone by its value, unless that is much larger than what it is computed from.
 Graph fold_constants(const Graph& graph, const Evaluate& evaluate, FoldMemo& memo);
 
-// All of them in the order in which they help each other. `memo` outlives the list.
+// Exact. The other way round: a product that only a scan reads, slice by slice, is made by its body, where a step reads less so. For
+// devices that write every value to memory between their loops; not in the list below, which would undo it.
+Graph sink_into_scans(const Graph& graph);
+
+// All of them but the last in the order in which they help each other. `memo` outlives the list.
 std::vector<Pass> inference_passes(Evaluate evaluate, FoldMemo& memo);
 
 }  // namespace tutti

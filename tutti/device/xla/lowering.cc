@@ -8,7 +8,7 @@
 
 namespace tutti::xla {
 
-Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& folded, const std::string& device) {
+Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& folded, const std::string& device, std::string_view platform) {
   verify(graph);
   for (const Node& node : graph.nodes())
     if (node.op == Op::parameter && role(node) != Graph::Role::input && node.literal.empty())
@@ -16,7 +16,13 @@ Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& fol
   PassOptions options;
   if (settings.report != nullptr) options.report = &settings.report->passes;
   Lowered out{run_passes(expand(graph), inference_passes(cpu::evaluate, folded), options), {}};
-  out.program = to_stablehlo(out.graph, {.precision = settings.precision});
+  const bool is_host = platform == "cpu";
+  if (is_host) {
+    const Pass last[] = {{"sink_into_scans", sink_into_scans}, {"remove_dead", remove_dead}};
+    options.rounds = 1;
+    out.graph = run_passes(out.graph, last, options);
+  }
+  out.program = to_stablehlo(out.graph, {.precision = settings.precision, .slices_ahead = is_host});
   return out;
 }
 

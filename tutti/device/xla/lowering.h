@@ -20,8 +20,8 @@ struct Lowered {
   Graph graph;
   StableHlo program;
 };
-// Verifies, runs the passes and prints. `device` begins the message about a weight without a value.
-Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& folded, const std::string& device);
+// Verifies, runs the passes and prints, for a platform: "cpu", "cuda", ... `device` begins the message about a weight without a value.
+Lowered lower(const Graph& graph, const CompileSettings& settings, FoldMemo& folded, const std::string& device, std::string_view platform);
 
 // XLA's flags for every program on a platform.
 std::vector<XlaFlag> flags_of(std::string_view platform);

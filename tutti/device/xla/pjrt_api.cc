@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
@@ -67,11 +68,12 @@ std::string Api::version() const {
 
 void Api::await(PJRT_Event* event, std::string_view doing) const {
   if (event == nullptr) return;
-  // Small programs are done before a thread could fall asleep and be woken.
+  // Small programs are done before a thread could fall asleep and be woken; where cores are scarce, the thread that computes may need this
+  // one's.
   auto ask = pjrt<PJRT_Event_IsReady_Args>();
   ask.event = event;
-  for (const Stopwatch watch; watch.seconds() < longest_spin && try_call(&PJRT_Api::PJRT_Event_IsReady, ask) && !ask.is_ready;) {
-  }
+  for (const Stopwatch watch; watch.seconds() < longest_spin && try_call(&PJRT_Api::PJRT_Event_IsReady, ask) && !ask.is_ready;)
+    std::this_thread::yield();
   auto wait = pjrt<PJRT_Event_Await_Args>();
   wait.event = event;
   PJRT_Error* error = find(&PJRT_Api::PJRT_Event_Await)(&wait);

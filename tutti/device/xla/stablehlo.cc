@@ -360,7 +360,24 @@ class Printer {
     return text + fmt::format("      \"stablehlo.return\"({}) : (tensor<i1>) -> ()\n    }})", before);
   }
 
-  // while: the step, carries, slices, whole values, stacks.
+  // Those that elementwise ops read.
+  static std::vector<size_t> slices_of_loops(const Graph& body, size_t carries, size_t slices) {
+    std::vector<char> read(body.value_count());
+    for (size_t n = body.nodes().size(); n-- > 0;) {
+      const Node& node = body.nodes()[n];
+      const OpClass op_class = row(node.op).op_class;
+      const bool moves = node.op == Op::reshape || node.op == Op::slice || node.op == Op::transpose || node.op == Op::broadcast_in_dim;
+      if (op_class == OpClass::unary || op_class == OpClass::binary || op_class == OpClass::ternary || (moves && read[at(node.results[0])]))
+        for (ValueId id : node.operands) read[at(id)] = true;
+    }
+    const auto parameters = body.parameters(Graph::Role::input);
+    std::vector<size_t> out;
+    for (size_t i = carries; i < carries + slices; ++i)
+      if (read[at(parameters[i]->results[0])]) out.push_back(i);
+    return out;
+  }
+
+  // while: the step, carries, slices, whole values, stacks, slices that were made ahead.
   std::vector<std::string> scan(const Node& node, const std::vector<std::string>& operands, const std::vector<Type>& from,
                                 const std::vector<Type>& to) {
     const auto carries = static_cast<size_t>(node.attributes.integer("carries")),
@@ -372,6 +389,8 @@ class Printer {
       return out;
     }
     const bool reverse = node.attributes.integer("reverse") != 0;
+    const Graph& body = *node.body;
+    const auto parameters = body.parameters(Graph::Role::input);
     const Type counter{DType::i32, {}};
     std::vector<std::string> initial{constant(Tensor::scalar<int32_t>(0))};
     std::vector<Type> types{counter};
@@ -380,6 +399,30 @@ class Printer {
     for (size_t i = carries; i < to.size(); ++i) {
       initial.push_back(all(to[i], 0));
       types.push_back(to[i]);
+    }
+    // The step's place from its number, and one slice there; behind the last, which a step makes ahead and nobody reads, it is the last.
+    const auto place_of = [&](const std::string& number) {
+      const std::string last = reverse ? constant(Tensor::scalar<int32_t>(static_cast<int32_t>(length - 1))) : "";
+      return reverse ? op("stablehlo.subtract", {last, number}, {counter, counter}, {counter})[0] : number;
+    };
+    const auto slice_at = [&](const std::string& place, const std::string& zero, const std::string& operand, size_t i) {
+      Ints sizes = from[i].shape.extents();
+      sizes[0] = 1;
+      std::vector<std::string> starts{operand, place};
+      std::vector<Type> start_types{from[i], counter};
+      for (size_t axis = 1; axis < sizes.size(); ++axis) {
+        starts.push_back(zero);
+        start_types.push_back(counter);
+      }
+      const std::string part =
+          op("stablehlo.dynamic_slice", starts, start_types, {{from[i].dtype, sizes}}, "slice_sizes = " + array(sizes))[0];
+      return op("stablehlo.reshape", {part}, {{from[i].dtype, sizes}}, {body.type(parameters[i]->results[0])})[0];
+    };
+    const std::vector<size_t> ahead = options_.slices_ahead ? slices_of_loops(body, carries, slices) : std::vector<size_t>();
+    for (size_t i : ahead) {
+      const std::string first = initial[0];
+      initial.push_back(slice_at(place_of(first), first, operands[i], i));
+      types.push_back(body.type(parameters[i]->results[0]));
     }
     const auto block = [&](std::vector<std::string>& names) {
       std::string text;
@@ -401,29 +444,13 @@ class Printer {
     body_.clear();
 
     std::string step = ", {\n    " + block(now);
-    std::string place = now[0];
-    if (reverse)
-      place = op("stablehlo.subtract", {constant(Tensor::scalar<int32_t>(static_cast<int32_t>(length - 1))), now[0]}, {counter, counter},
-                 {counter})[0];
-    const std::string zero = constant(Tensor::scalar<int32_t>(0));
-    const Graph& body = *node.body;
+    const std::string place = place_of(now[0]), zero = constant(Tensor::scalar<int32_t>(0));
     std::vector<std::string> names(body.value_count());
-    const auto parameters = body.parameters(Graph::Role::input);
     for (size_t i = 0; i < parameters.size(); ++i) {
       std::string& own = names[at(parameters[i]->results[0])];
-      own = now[1 + i];
-      if (i < carries || i >= carries + slices) continue;
-      Ints sizes = from[i].shape.extents();
-      sizes[0] = 1;
-      std::vector<std::string> starts{own, place};
-      std::vector<Type> start_types{from[i], counter};
-      for (size_t axis = 1; axis < sizes.size(); ++axis) {
-        starts.push_back(zero);
-        start_types.push_back(counter);
-      }
-      const std::string part =
-          op("stablehlo.dynamic_slice", starts, start_types, {{from[i].dtype, sizes}}, "slice_sizes = " + array(sizes))[0];
-      own = op("stablehlo.reshape", {part}, {{from[i].dtype, sizes}}, {body.type(parameters[i]->results[0])})[0];
+      const auto made = std::find(ahead.begin(), ahead.end(), i);
+      own = made == ahead.end() ? now[1 + i] : now[types.size() - static_cast<size_t>(ahead.end() - made)];
+      if (i >= carries && i < carries + slices && made == ahead.end()) own = slice_at(place, zero, now[1 + i], i);
     }
     print_nodes(body, names);
     std::vector<std::string> next{op("stablehlo.add", {now[0], constant(Tensor::scalar<int32_t>(1))}, {counter, counter}, {counter})[0]};
@@ -443,6 +470,7 @@ class Printer {
       }
       next.push_back(op("stablehlo.dynamic_update_slice", arguments, argument_types, {to[i]})[0]);
     }
+    for (size_t i : ahead) next.push_back(slice_at(place_of(next[0]), zero, now[1 + i], i));
     std::vector<std::string> type_texts;
     for (const Type& type : types) type_texts.push_back(type_text(type));
     line(fmt::format("\"stablehlo.return\"({}) : ({}) -> ()", fmt::join(next, ", "), fmt::join(type_texts, ", ")));
@@ -450,7 +478,8 @@ class Printer {
     std::swap(outer, body_);
     const auto results = op("stablehlo.while", initial, types, types, "", condition + step);
     std::vector<std::string> out(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carries));
-    out.insert(out.end(), results.begin() + 1 + static_cast<std::ptrdiff_t>(from.size()), results.end());
+    const auto stacks = results.begin() + 1 + static_cast<std::ptrdiff_t>(from.size());
+    out.insert(out.end(), stacks, stacks + static_cast<std::ptrdiff_t>(to.size() - carries));
     return out;
   }
 

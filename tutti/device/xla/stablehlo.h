@@ -23,6 +23,9 @@ struct StableHlo {
 struct StableHloOptions {
   int64_t longest_literal = 256;  // elements of a constant that is written out
   Precision precision = Precision::float32;
+  // A step of a scan makes those slices of the next one that elementwise ops read. XLA's compiler for the processor would slice inside of
+  // their loops, and make scalar code of those that write over a carry.
+  bool slices_ahead = false;
 };
 
 // Weights and states may lack values only where nothing will run.

@@ -64,7 +64,7 @@ class TargetDevice : public Device {
     if (!settings.cache) settings.cache = std::make_shared<FoldCache>();
     auto& cache = dynamic_cast<FoldCache&>(*settings.cache);
     std::lock_guard lock(cache.mutex);
-    const Lowered lowered = lower(graph, settings, cache.folded, name_);
+    const Lowered lowered = lower(graph, settings, cache.folded, name_, target_.platform);
     // Without the device nothing can be tried out: what would be tuned has its default.
     std::vector<XlaFlag> flags = flags_of(target_.platform);
     flags.push_back({"xla_gpu_autotune_level", "0"});

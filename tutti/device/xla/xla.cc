@@ -192,7 +192,7 @@ class XlaDevice : public Device {
     if (!settings.cache) settings.cache = std::make_shared<XlaCache>();
     auto& cache = dynamic_cast<XlaCache&>(*settings.cache);
     std::lock_guard lock(cache.mutex);
-    xla::Lowered lowered = xla::lower(graph, settings, cache.folded, name());
+    xla::Lowered lowered = xla::lower(graph, settings, cache.folded, name(), place_->client->platform());
     auto code = std::make_shared<XlaCode>();
     code->places = places_for(settings);
     for (const auto& place : code->places) code->devices.push_back(place->device);
