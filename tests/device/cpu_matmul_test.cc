@@ -167,6 +167,24 @@ TEST(cpu_matmul, small_products_need_no_packing) {
   }
 }
 
+TEST(cpu_matmul, a_few_products_are_divided_between_threads) {
+  for (const Case& shape : {Case{150, 20, 40}, Case{150, 130, 70}, Case{7, 300, 200}}) {  // near, packed, packed with few rows
+    const auto& [m, k, n] = shape;
+    const BatchedMatmul product{2, m, k, n, k, m * k, n, 1, k * n, n, m * n, n};
+    const auto a = normal_floats(2 * m * k, 1), b = normal_floats(2 * k * n, 2), residual = normal_floats(2 * m * n, 3);
+    Epilogue epilogue;
+    epilogue.residual = residual.data(), epilogue.residual_stride = n;
+    std::vector<float> want(residual.size()), got(residual.size());
+    Floats workspace(product.workspace(4));
+    product.run(a.data(), b.data(), epilogue, want.data(), workspace.data(), 1);
+    for (int threads : {3, 4}) {
+      std::fill(got.begin(), got.end(), 77.0f);
+      product.run(a.data(), b.data(), epilogue, got.data(), workspace.data(), threads);
+      EXPECT_EQ(got, want) << m << "x" << k << "x" << n << ", " << threads << " threads";
+    }
+  }
+}
+
 TEST(cpu_matmul, batched_products_pack_as_they_go) {
   const int64_t batch = 5, m = 11, k = 13, n = 19;
   const auto a = normal_floats(batch * m * k, 1), b = normal_floats(batch * n * k, 2);

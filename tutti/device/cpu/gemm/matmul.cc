@@ -208,10 +208,10 @@ void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, Epilogue
   if (!epilogue.in_registers()) activate(epilogue, c + i * c_step, rows, columns, c_stride);
 }
 
-void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const {
+void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads) const {
   if (epilogue.bias) epilogue.bias += i * bias_step;
   if (epilogue.residual) epilogue.residual += i * c_step;
-  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, 1);
+  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, threads);
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
@@ -234,9 +234,26 @@ void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threa
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
   if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
-  if (is_near()) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
+  const bool divides = batch < threads;  // each product between the threads
+  if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
+  if (is_near()) {
+    for (int64_t i = 0; i < batch; ++i)
+      share(rows, threads, pieces_of(rows, threads, kFewRows), [&](int64_t first, int64_t last, int) {
+        BatchedMatmul part = *this;
+        part.rows = last - first;
+        Epilogue shifted = epilogue;
+        if (shifted.residual) shifted.residual += first * shifted.residual_stride;
+        part.run_near(i, a + first * a_stride, b, shifted, c + first * c_stride);
+      });
+    return;
+  }
   const int64_t size = cpu::packed_size(depth, columns);
   const Panels all = panels_at(workspace, depth, columns, left());
+  for (int64_t i = 0; divides && i < batch; ++i) {
+    cpu::pack(matrix(b, i), all, workspace);
+    multiply(i, a, all, epilogue, c, threads);
+  }
+  if (divides) return;
   team(threads, batch, [&](int64_t i, int slot) {
     Panels panels = all;
     float* place = workspace + slot * size;

@@ -47,7 +47,7 @@ struct BatchedMatmul {
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
   void run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const;
   void run_near(int64_t i, const float* a, const float* b, Epilogue epilogue, float* c) const;
-  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const;
+  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads = 1) const;
 };
 
 }  // namespace tutti::cpu
