@@ -92,6 +92,24 @@ class FitLayers(FitTest):
         # One deviation for a batch.
         self.expect_alike(layers.RandomGaussianBlur(1.0, kernel_size=5, sigma=(0.3, 1.0)), x[:20], calls=60)
 
+    def test_mixed_images_and_perspectives_have_the_distribution_of_keras(self):
+        random = np.random.default_rng(5)
+        ramp = np.linspace(0, 1, 8)[:, None] + np.linspace(0, 0.6, 9)[None, :] ** 2
+        signs = np.where(random.integers(0, 2, (ROWS, 1, 1, 1)), 1, -1)  # so that most mixtures are smaller
+        x = (signs * (ramp[None, :, :, None] * 100 + random.normal(60, 8, (ROWS, 8, 9, 2)))).astype("float32")
+        told_apart = 0
+        for layer in (
+            layers.MixUp(0.2),
+            layers.MixUp(3.0),
+            layers.CutMix((0.9, 0.9)),  # else one number is drawn for a batch
+            layers.RandomPerspective(1.0, 0.8),
+            layers.RandomPerspective((0.5, 0.7), 1.0, interpolation="nearest", fill_value=90.0),
+        ):
+            difference, limit = self.expect_alike(layer, x)
+            told_apart += difference > limit
+        self.assertGreater(told_apart, 3)
+        self.expect_alike(layers.CutMix(), x[:40], calls=60)
+
     def test_a_random_crop_is_one_for_the_batch(self):
         x = np.random.default_rng(2).normal(0, 1, (3, 9, 8, 1)).astype("float32") + np.linspace(0, 2, 9, dtype="float32")[:, None, None]
         net = keras.Sequential([keras.Input((9, 8, 1)), layers.RandomCrop(4, 5), layers.GlobalAveragePooling2D(), layers.Dense(1, use_bias=False)])

@@ -86,6 +86,17 @@ class Found(program.ProgramTest):
         np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
         np.testing.assert_allclose(losses[2], losses[0], rtol=1e-4)
 
+    def test_a_rate_that_has_decayed_has_a_root(self):
+        self.usable("xla:cpu")
+        np.save(self.folder / "x.npy", np.linspace(0, 1, 24, dtype="float32").reshape(8, 3))
+        np.save(self.folder / "y.npy", np.linspace(1, 2, 8, dtype="float32"))
+        decay = 'schedule = { name = "polynomial_decay", initial_learning_rate = 0.1, decay_steps = 6, power = 1.5 }\n'
+        (self.folder / "jobs.toml").write_text(
+            '[[job]]\nname = "a"\nbuild = "dense 1"\ninput = [3]\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\noptimizer = "sgd"\nepochs = 9\n' + decay
+        )
+        losses = [self.succeed("fit", "jobs.toml", "--out", "out", "--device", device, "--json").json["jobs"][0]["loss"] for device in ("xla:cpu", "cpu")]
+        self.assertAlmostEqual(losses[0], losses[1], places=4)
+
     def test_precision(self):
         self.usable("xla:cpu")
         self.succeed("predict", DATA / "dense.keras", DATA / "dense_in.npz", "-o", "y.npz", "--device", "xla:cpu", "--precision", "bfloat16")

@@ -38,7 +38,8 @@ inline std::vector<float> normal_floats(int64_t size, unsigned seed) {
 
 inline double expected_activation(double x, const Epilogue& epilogue) {
   switch (epilogue.activation) {
-    case Activation::none: return x;
+    case Activation::none:
+    case Activation::gate: return x;
     case Activation::clip: return x < epilogue.low ? epilogue.low : x > epilogue.high ? epilogue.high : x;
     case Activation::leaky_relu: return x < 0 ? epilogue.alpha * x : x;
     case Activation::elu: return x < 0 ? epilogue.alpha * std::expm1(x) : x;

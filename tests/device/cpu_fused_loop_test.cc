@@ -231,6 +231,10 @@ TEST(cpu_fused_loop, composites_of_every_operand_order) {
         }
       }
     }
+    for (Value scale : all) {
+      graph.output("y", all[1] - x * scale / (sqrt(abs(x)) + 1e-3));  // what Adam ends with
+      graph.output("y", x - scale * all[1] / (sqrt(x * x) + 1e-3));
+    }
     graph.output("y", sqrt(abs(x)) + 1e-3);
     graph.output("y", sqrt(abs(x)) + row);
     graph.output("y", x + (row - x) * (row - x));  // a difference of the same in both places

@@ -11,7 +11,21 @@
 #ifndef TUTTI_TESTS_DEVICE_CPU_MATH_TEST
 #define TUTTI_TESTS_DEVICE_CPU_MATH_TEST
 namespace tutti::cpu {
-enum class Function { exponential, exponential_minus_one, logistic, tanh, log, log_plus_one, erf, rsqrt, silu, gelu, gelu_by_tanh, relu };
+enum class Function {
+  exponential,
+  exponential_minus_one,
+  logistic,
+  tanh,
+  log,
+  log_plus_one,
+  erf,
+  rsqrt,
+  root,
+  silu,
+  gelu,
+  gelu_by_tanh,
+  relu
+};
 }
 #endif
 
@@ -36,6 +50,7 @@ void run(Function function, const float* from, float* to, size_t n) {
     case Function::log_plus_one: return map(from, to, n, [](auto x) HWY_ATTR { return log_plus_one(x); });
     case Function::erf: return map(from, to, n, [](auto x) HWY_ATTR { return erf(x); });
     case Function::rsqrt: return map(from, to, n, [](auto x) HWY_ATTR { return rsqrt(x); });
+    case Function::root: return map(from, to, n, [](auto x) HWY_ATTR { return root(x); });
     case Function::silu: return map(from, to, n, [](auto x) HWY_ATTR { return silu(x); });
     case Function::gelu: return map(from, to, n, [](auto x) HWY_ATTR { return gelu(x); });
     case Function::gelu_by_tanh: return map(from, to, n, [](auto x) HWY_ATTR { return gelu_by_tanh(x); });
@@ -131,6 +146,9 @@ TEST(cpu_math, log_plus_one) { expect_within(1.5, Function::log_plus_one, std::l
 TEST(cpu_math, erf) { expect_within(1.5, Function::erf, std::erf); }
 TEST(cpu_math, rsqrt) {
   expect_within(1.5, Function::rsqrt, [](double x) { return 1 / std::sqrt(x); });
+}
+TEST(cpu_math, root) {
+  expect_within(1, Function::root, [](double x) { return std::sqrt(x); });
 }
 TEST(cpu_math, relu) {
   expect_within(0, Function::relu, [](double x) { return x <= 0 ? 0.0 : x; });

@@ -129,6 +129,62 @@ TEST(cpu_matmul, nan_and_infinity_survive) {
   }
 }
 
+// Both sides where they lie, the left one by rows or by columns: the same bits as of packed ones.
+TEST(cpu_matmul, small_products_need_no_packing) {
+  const int64_t batch = 3;
+  for (int64_t m : {2, 5, 13, 32}) {
+    for (int64_t k : {1, 6, 32}) {
+      for (int64_t n : {5, 8, 10, 16, 31, 64, 100}) {
+        SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n);
+        const auto a = normal_floats(batch * m * k, 1), b = normal_floats(batch * k * n, 2), bias = normal_floats(batch * n, 3),
+                   residual = normal_floats(batch * m * n, 4);
+        std::vector<float> turned(a.size());
+        for (int64_t i = 0; i < batch; ++i)
+          for (int64_t row = 0; row < m; ++row)
+            for (int64_t p = 0; p < k; ++p)
+              turned[static_cast<size_t>((i * k + p) * m + row)] = a[static_cast<size_t>((i * m + row) * k + p)];
+        BatchedMatmul by_rows{batch, m, k, n, k, m * k, n, 1, k * n, n, m * n, n}, by_columns = by_rows;
+        by_columns.a_stride = 1, by_columns.a_column_stride = m;
+        for (int kind = 0; kind < 4; ++kind) {
+          Epilogue epilogue = kind == 1 ? relu(bias.data()) : Epilogue();
+          if (kind > 1) epilogue.residual = residual.data(), epilogue.residual_stride = n;
+          if (kind == 3) epilogue.activation = Activation::gate;
+          std::vector<float> want(residual.size()), rows(residual.size()), columns(residual.size());
+          Floats packed(by_rows.packed_size());
+          by_rows.pack(b.data(), packed.data());
+          by_rows.run_packed(a.data(), packed.data(), epilogue, want.data(), 1);
+          if (kind == 3) {
+            for (size_t i = 0; i < want.size(); ++i) ASSERT_TRUE(residual[i] > 0 || want[i] == 0) << i;
+          }
+          if (!by_rows.is_near()) continue;  // this machine's vectors have no parts
+          by_rows.run(a.data(), b.data(), epilogue, rows.data(), nullptr, 2);
+          by_columns.run(turned.data(), b.data(), epilogue, columns.data(), nullptr, 1);
+          EXPECT_EQ(rows, want);
+          EXPECT_EQ(columns, want);
+        }
+      }
+    }
+  }
+}
+
+TEST(cpu_matmul, a_few_products_are_divided_between_threads) {
+  for (const Case& shape : {Case{150, 20, 40}, Case{150, 130, 70}, Case{7, 300, 200}}) {  // near, packed, packed with few rows
+    const auto& [m, k, n] = shape;
+    const BatchedMatmul product{2, m, k, n, k, m * k, n, 1, k * n, n, m * n, n};
+    const auto a = normal_floats(2 * m * k, 1), b = normal_floats(2 * k * n, 2), residual = normal_floats(2 * m * n, 3);
+    Epilogue epilogue;
+    epilogue.residual = residual.data(), epilogue.residual_stride = n;
+    std::vector<float> want(residual.size()), got(residual.size());
+    Floats workspace(product.workspace(4));
+    product.run(a.data(), b.data(), epilogue, want.data(), workspace.data(), 1);
+    for (int threads : {3, 4}) {
+      std::fill(got.begin(), got.end(), 77.0f);
+      product.run(a.data(), b.data(), epilogue, got.data(), workspace.data(), threads);
+      EXPECT_EQ(got, want) << m << "x" << k << "x" << n << ", " << threads << " threads";
+    }
+  }
+}
+
 TEST(cpu_matmul, batched_products_pack_as_they_go) {
   const int64_t batch = 5, m = 11, k = 13, n = 19;
   const auto a = normal_floats(batch * m * k, 1), b = normal_floats(batch * n * k, 2);

@@ -141,6 +141,21 @@ TEST(cpu_select, products_of_known_matrices_take_a_bias_each_and_an_activation_a
     }
 }
 
+// A dense layer in training: x W + b, and the gradients x^T g and (g W^T where the layer before let something through).
+TEST(cpu_select, products_of_values_take_a_bias_along_and_read_small_matrices_by_columns) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {3, 12, 8}}), w = graph.input("w", {DType::f32, {3, 8, 16}}),
+        b = graph.input("b", {DType::f32, {3, 16}}), g = graph.input("g", {DType::f32, {3, 12, 16}});
+  const auto product = [](Value left, Value right) { return dot_general(left, right, {{0}, {0}, {2}, {1}}); };
+  graph.output("y", maximum(product(x, w) + broadcast_in_dim(b, {3, 12, 16}, {0, 2}), 0.0));
+  graph.output("dw", product(transpose(x, {0, 2, 1}), g));
+  const Value dx = product(g, transpose(w, {0, 2, 1}));
+  graph.output("dx", select(compare(x, 0, Direction::GT), dx, full(graph, x.type(), 0)));
+  const Names names = step_names(graph);
+  EXPECT_EQ(names, (Names{"batched matmul+bias+relu", "batched matmul", "copy", "batched matmul+gate"}));
+  expect_same_as_reference(graph);
+}
+
 TEST(cpu_select, copies_are_shared_between_threads) {
   Graph graph;
   Value x = graph.input("x", {DType::f32, {300, 40, 31}}), y = graph.input("y", {DType::f32, {300, 40, 17}});

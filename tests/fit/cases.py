@@ -212,6 +212,8 @@ def layer_cases():
     yield one("rnn_cells", lambda: L.RNN([L.LSTMCell(4), L.GRUCell(3)]), shape=(6, 3))
     yield one("conv_lstm", lambda: L.ConvLSTM1D(3, 2), shape=(4, 6, 2), steps=12)
     yield one("time_distributed", lambda: L.TimeDistributed(L.Dense(4, "relu")), shape=(5, 3))
+    yield one("time_distributed_activity", lambda: L.TimeDistributed(L.Dense(4, activity_regularizer="l2")),
+              lambda: L.TimeDistributed(keras.Sequential([L.Dense(3, activity_regularizer="l2"), L.Dense(4)])), shape=(5, 3))
     yield one("prelu", lambda: L.Dense(6), L.PReLU, shape=(5,))
     yield one("einsum_dense", lambda: L.EinsumDense("abc,cd->abd", output_shape=(5, 4), bias_axes="d"), shape=(5, 3))
     yield one("padding_cropping", lambda: L.Conv1D(4, 2), lambda: L.ZeroPadding1D(2), lambda: L.Cropping1D((1, 2)), lambda: L.UpSampling1D(2),

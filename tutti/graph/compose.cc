@@ -61,6 +61,25 @@ Value softmax(Value x, Ints axes) {
   return powers / sum(powers, std::move(axes), true);
 }
 
+bool is_own_sum(Value sums, Value x) {
+  const Graph& graph = x.graph();
+  const Node& repeat = graph.maker(sums.id());
+  if (repeat.op != Op::broadcast_in_dim || !(sums.type() == x.type())) return false;
+  const Node* reduced = &graph.maker(repeat.operands[0]);
+  const bool reshaped = reduced->op == Op::reshape;
+  if (reshaped) reduced = &graph.maker(reduced->operands[0]);
+  if (reduced->op != Op::reduce || reduced->attributes.text("kind") != "add" || reduced->operands[0] != x.id()) return false;
+  const Ints& dimensions = repeat.attributes.ints("dimensions");
+  Ints kept, all, extents;  // axes that stay, and the shape with those that do not as 1
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    const bool stays = !includes(reduced->attributes.ints("dimensions"), axis);
+    if (stays) kept.push_back(axis);
+    all.push_back(axis);
+    extents.push_back(stays ? x.shape()[axis] : 1);
+  }
+  return reshaped ? dimensions == all && graph.type(repeat.operands[0]).shape == Shape(extents) : dimensions == kept;
+}
+
 Value log_softmax(Value x, Ints axes) {
   require_float(x, "log_softmax");
   Value shifted = x - stop_gradient(reduce_max(x, axes, true));

@@ -20,6 +20,8 @@ Value all(Value x, Ints axes, bool keepdims = false);
 Value mean(Value x, Ints axes, bool keepdims = false);
 Value variance(Value x, Ints axes, bool keepdims = false);  // divided by n
 Value softmax(Value x, Ints axes);
+// Whether `sums` is x summed over some axes and repeated along them: what a softmax divides by.
+bool is_own_sum(Value sums, Value x);
 Value log_softmax(Value x, Ints axes);
 Value logsumexp(Value x, Ints axes, bool keepdims = false);
 

@@ -24,7 +24,13 @@ Cotangents sides(const GradientNode& n, Left left, Right right) {
 
 Cotangents abs(const GradientNode& n) { return {n.g() * sign(n.x())}; }
 Cotangents negate(const GradientNode& n) { return {-n.g()}; }
-Cotangents exponential(const GradientNode& n) { return {n.g() * n.y()}; }
+// Of a softmax, what the rule of its quotient gives is divided by the sum: the powers are instead, which the softmax has done already.
+Cotangents exponential(const GradientNode& n) {
+  const Node& made = n.graph.maker(n.g().id());
+  if (made.op != Op::divide) return {n.g() * n.y()};
+  const Value numerator{&n.graph, made.operands[0]}, sums{&n.graph, made.operands[1]};
+  return {is_own_sum(sums, n.y()) ? numerator * (n.y() / sums) : n.g() * n.y()};
+}
 Cotangents exponential_minus_one(const GradientNode& n) { return {n.g() * (n.y() + 1)}; }
 Cotangents log(const GradientNode& n) { return {n.g() / n.x()}; }
 Cotangents log_plus_one(const GradientNode& n) { return {n.g() / (n.x() + 1)}; }
@@ -61,6 +67,12 @@ Cotangents multiply(const GradientNode& n) {
 }
 
 Cotangents divide(const GradientNode& n) {
+  if (n.wanted[0] && n.wanted[1] && is_own_sum(n.x(1), n.x(0))) {  // both ways at once
+    const Node& sums = n.graph.maker(n.graph.maker(n.x(1).id()).operands[0]);
+    const Node& reduced = sums.op == Op::reshape ? n.graph.maker(sums.operands[0]) : sums;
+    const Value along = sum(n.g() * n.y(), reduced.attributes.ints("dimensions"), true);
+    return {(n.g() - along) / n.x(1), {}};
+  }
   return sides(
       n, [&] { return n.g() / n.x(1); }, [&] { return -(n.g() / n.x(1) * n.y()); });
 }

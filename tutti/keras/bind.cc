@@ -132,12 +132,17 @@ class PathBinding {
       if (stored > declared)
         problems_.push_back(fmt::format("[keras] layer '{}' has {} variables in the file, expected {}", scope.path(), stored, declared));
     }
-    for (size_t i = 0; i < declared; ++i) {
+    for (size_t i = 0, number = 0; i < declared; ++i) {
       Variable& variable = *scope.variables()[i];
+      if (variable.is_merged()) {
+        variable.value = Tensor(variable.type);
+        std::ranges::fill(variable.value.bytes(), std::byte{0});
+        continue;
+      }
       // By number; a few layers write by name.
       std::string named = vars + "/" + variable.name;
       bool has_name = file_.kind(named) == Hdf5File::Kind::dataset;
-      bind_variable(variable, file_, has_name ? named : vars + "/" + std::to_string(i), problems_);
+      bind_variable(variable, file_, has_name ? named : vars + "/" + std::to_string(number++), problems_);
     }
     std::optional<LegacyPaths> legacy;
     if (legacy_) legacy.emplace(tree_, scope, path);

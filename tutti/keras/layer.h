@@ -85,6 +85,7 @@ class Call {
     bool raw = false;
     std::optional<DType> dtype = {};  // default: the policy's variable dtype
     std::string_view option = {};     // what its regularizer and constraint are called after in the config; default: its name
+    double merge_scale = 0;           // of Variable
   };
   Value weight(const std::string& name, Shape shape, const WeightOptions& options);
   // A variable of a sublayer that this layer holds too (Variable::repeats); it stands before those asked for later.

@@ -309,6 +309,7 @@ Value Call::tensor(size_t position, std::string_view name) const {
 Value Call::weight(const std::string& name, Shape shape, const WeightOptions& options) {
   Type type{options.dtype.value_or(policy.variable), std::move(shape)};
   Variable& variable = scope_.variable(next_variable_++, name, type, options.trainable);
+  if (variable.merge_scale != options.merge_scale) variable.merge_scale = options.merge_scale;
   Value value = lowering.parameter(variable);
   if (lowering.fit != nullptr) note_options(variable, options.option.empty() ? std::string_view(name) : options.option, value);
   return options.raw ? value : cast(value);

@@ -25,8 +25,7 @@ class Reported : public Error {
 
 // What layers have to know of the file they come from.
 struct FileFacts {
-  int keras_major = 3;         // 2 (tf.keras, tf-keras) or 3
-  bool lora_is_merged = true;  // as .keras files are written; .h5 files keep its factors
+  int keras_major = 3;  // 2 (tf.keras, tf-keras) or 3
   // Files of a .keras archive by their path under assets/: "layers/integer_lookup/vocabulary.txt".
   std::map<std::string, std::string> assets = {};
 };

@@ -19,6 +19,9 @@ struct Variable {
   Tensor value;  // empty until bound
   // A sublayer's variable that its parent holds as well: Keras 3 files store it under both, lists of weights name it once.
   bool repeats = false;
+  // One of LoRA's two factors: .keras files have neither, but this many times their product added to the scope's first variable.
+  double merge_scale = 0;
+  bool is_merged() const { return merge_scale != 0; }
 };
 
 class Scope {

@@ -29,13 +29,33 @@ std::string joined_path(const std::string& path, const std::string& name) { retu
 // HDF5 has no bfloat16; Keras rounds what it reads to the variable's own type.
 Tensor as_written(const Tensor& value) { return value.dtype() == DType::bf16 ? value.converted(DType::f32) : value; }
 
+// The first variable with what LoRA's factors, the two of the others that are merged, add to it.
+Tensor with_factors(const Scope& scope) {
+  const Tensor& kernel = scope.variables()[0]->value;
+  std::vector<const Variable*> factors;
+  for (const auto& variable : scope.variables())
+    if (variable->is_merged()) factors.push_back(variable.get());
+  if (factors.size() != 2) return kernel;
+  Tensor sum = kernel.converted(DType::f32);
+  const auto a = std::as_const(factors[0]->value).as<float>(), b = std::as_const(factors[1]->value).as<float>();
+  const auto rank = static_cast<size_t>(factors[1]->type.shape[0]), columns = static_cast<size_t>(factors[1]->type.shape[1]);
+  const auto to = sum.as<float>();
+  for (size_t i = 0; i < to.size(); ++i) {
+    float product = 0;
+    for (size_t k = 0; k < rank; ++k) product += a[i / columns * rank + k] * b[k * columns + i % columns];
+    to[i] += static_cast<float>(factors[0]->merge_scale) * product;
+  }
+  return sum.converted(kernel.dtype());
+}
+
 void add_variables(hdf5::Writer& file, const Scope& scope) {
   const std::string own = joined_path(scope.keys(), "vars");
   file.group(own);  // Keras looks for it even where nothing is in it
-  for (size_t i = 0; i < scope.variables().size(); ++i) {
+  for (size_t i = 0, number = 0; i < scope.variables().size(); ++i) {
     const Variable& variable = *scope.variables()[i];
+    if (variable.is_merged()) continue;
     if (variable.value.empty()) fail<InvalidArgument>("keras", "the variable '{}' has no value to write", variable.path);
-    file.dataset(joined_path(own, std::to_string(i)), as_written(variable.value));
+    file.dataset(joined_path(own, std::to_string(number++)), as_written(i == 0 ? with_factors(scope) : variable.value));
   }
   for (const auto& child : scope.children()) add_variables(file, *child);
 }
@@ -66,6 +86,20 @@ Json serialized(const Json& json, const char* module) {
 
 }  // namespace
 
+namespace {
+
+// Where Keras 3 looks for the class of the whole, which .h5 files do not say; layers without a module are of the old kind to it.
+Json with_module(Json config) {
+  if (config.has("module")) return config;
+  const bool sequential = config.at("class_name").as_string() == "Sequential";
+  if (!sequential) config.set("class_name", "Functional");
+  config.set("module", sequential ? "keras" : "keras.src.models.functional");
+  config.set("registered_name", sequential ? Json() : Json("Functional"));
+  return config;
+}
+
+}  // namespace
+
 void write_model(const std::string& path, const Model& model, const CompiledWith* compiled, bool durable) {
   if (!model.problems().empty()) fail<Unsupported>("keras", "a model with problems is not written: {}", model.problems()[0]);
   if (!model.keras_version().starts_with("3"))
@@ -73,7 +107,7 @@ void write_model(const std::string& path, const Model& model, const CompiledWith
   OutputFile file(path);
   ZipWriter zip(file);
   put_text(zip, "metadata.json", Json(JsonMembers{{"keras_version", model.keras_version()}, {"date_saved", "1980-01-01@00:00:00"}}).dump());
-  Json config = model.config();
+  Json config = with_module(model.config());
   if (compiled != nullptr)
     config.set("compile_config", JsonMembers{{"optimizer", compiled->optimizer},
                                              {"loss", serialized(compiled->loss, "keras.losses")},

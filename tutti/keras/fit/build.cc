@@ -282,13 +282,7 @@ Json without_old_options(const Json& json) {
 }  // namespace
 
 Model as_keras3(const Model& model) {
-  Json config = without_old_options(model.config());
-  // Where Keras 3 looks for the class of the whole; layers without a module are of the old kind to it.
-  const bool sequential = config.at("class_name").as_string() == "Sequential";
-  if (!sequential) config.set("class_name", "Functional");
-  config.set("module", sequential ? "keras" : "keras.src.models.functional");
-  config.set("registered_name", sequential ? Json() : Json("Functional"));
-  Model out = from_config(std::move(config), built_version);
+  Model out = from_config(without_old_options(model.config()), built_version);
   const auto refuse = [&](const std::string& why) {
     fail<Unsupported>("fit",
                       "the model is of Keras {} and does not become one of Keras 3: {}; hint: open it in Keras 3 and save it as .keras",

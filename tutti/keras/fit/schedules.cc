@@ -54,7 +54,8 @@ Value polynomial_decay(const ScheduleArguments& a) {
   } else {
     part = minimum(a.step, steps) / steps;
   }
-  return power(1 - part, a.config.number("power", 1)) * (a.initial - end) + end;
+  // Where the product is rounded with the difference, what is left in the end can be less than nothing, which has no root.
+  return power(maximum(1 - part, 0.0), a.config.number("power", 1)) * (a.initial - end) + end;
 }
 
 Value half_cosine(Value part) { return (unary(Op::cosine, part * std::numbers::pi) + 1) * 0.5; }

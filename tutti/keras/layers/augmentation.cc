@@ -129,6 +129,33 @@ Outputs random_shear(Call& c) {
   });
 }
 
+// Each corner is moved by a part of its distance from the first one. The map that takes the moved corners back is that of the unit square
+// to them, turned around: P. Heckbert, Fundamentals of Texture Mapping and Image Warping, 1989.
+Outputs random_perspective(Call& c) {
+  Value given = convert(image_input(c), c.policy.compute);
+  if (!c.draws()) return given;
+  const bool first = c.config.channels_first(), single = given.rank() == 3;
+  const ImageAxes axes = image_axes(given, first);
+  Value x = single ? expand_dims(given, {0}) : given;
+  if (first) x = transpose(x, {0, 2, 3, 1});
+  const double right = static_cast<double>(given.extent(axes.width) - 1), down = static_cast<double>(given.extent(axes.height) - 1);
+  const Shape each{x.extent(0)};
+  const Value chance = draw(c, each, factor_of(c.config, "factor", 0)), moves = compare(draw(c, each, {0, 1}), chance, Direction::LT);
+  const double scale = c.config.number("scale", 1);
+  const auto moved = [&](double from) { return (draw(c, each, {-0.5 * scale, 0.5 * scale}) + 1) * from; };
+  // The first corner stays at zero; names of the others: which, then x or y.
+  const Value right_x = moved(right), down_y = moved(down), far_x = moved(right), far_y = moved(down);
+  const Value below_x = right_x - far_x, below_y = -far_y, beside_x = -far_x, beside_y = down_y - far_y;
+  const Value sum_x = far_x - right_x, sum_y = far_y - down_y, area = below_x * beside_y - beside_x * below_y;
+  const Value g = (sum_x * beside_y - beside_x * sum_y) / area, h = (below_x * sum_y - sum_x * below_y) / area;
+  const Value a = right_x * (g + 1), e = down_y * (h + 1), zero = full_like(a, 0);  // unit square to corners: [a 0 0; 0 e 0; g h 1]
+  const Value map = stack({right / a, zero, zero, zero, down / e, zero, -(g / a), -(h / e)}, 1);
+  const Value y = projectively_transformed(c.config, x, map);
+  Value out = select(broadcast_to(reshape(moves, {x.extent(0), 1, 1, 1}), x.shape()), convert(y, x.dtype()), x);
+  if (first) out = transpose(out, {0, 3, 1, 2});
+  return single ? squeeze(out, {0}) : out;
+}
+
 // What the options say happens in training, so any will do.
 constexpr std::string_view random_options = "*";
 
@@ -140,10 +167,10 @@ Rows augmentation_layers() {
       {"AutoContrast", auto_contrast, Masking::drop, "value_range data_format bounding_box_format"},
       {"ContrastLimitedAdaptiveHistogramEqualization", clahe, Masking::drop,
        "value_range clip_limit tile_grid_size data_format bounding_box_format"},
-      {"CutMix", to_float, Masking::drop, random_options},
+      {"CutMix", cut_mix, Masking::drop, random_options},
       {"Equalization", unchanged, Masking::drop, random_options},
       {"MaxNumBoundingBoxes", unchanged, Masking::drop, random_options, "images alone; dictionaries are refused"},
-      {"MixUp", unchanged, Masking::drop, random_options},
+      {"MixUp", mix_up, Masking::drop, random_options},
       {"RandAugment", to_float, Masking::drop, random_options},
       {"RandomBrightness", random_brightness, Masking::drop, random_options},
       {"RandomColorDegeneration", random_color_degeneration, Masking::drop, random_options},
@@ -157,7 +184,7 @@ Rows augmentation_layers() {
       {"RandomHeight", to_float, Masking::drop, random_options, "of Keras 2"},
       {"RandomHue", random_hue, Masking::drop, random_options},
       {"RandomInvert", random_invert, Masking::drop, random_options},
-      {"RandomPerspective", to_float, Masking::drop, random_options},
+      {"RandomPerspective", random_perspective, Masking::drop, random_options},
       {"RandomPosterization", random_posterization, Masking::drop, random_options},
       {"RandomRotation", random_rotation, Masking::drop, random_options},
       {"RandomSaturation", random_saturation, Masking::drop, random_options},

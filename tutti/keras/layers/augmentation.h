@@ -1,4 +1,5 @@
-// What the layers of image augmentation share, and those of them that change colours (augmentation_colors.cc).
+// What the layers of image augmentation share, those of them that change colours (augmentation_colors.cc), and those that mix images
+// (augmentation_mixing.cc).
 #pragma once
 
 #include "tutti/keras/layer.h"
@@ -22,6 +23,8 @@ Value drawn_sign(Call& c, const Shape& each);  // 1 or -1
 // One an image, [n, 1, ...] of the rank of the images.
 Value draw_by_image(Call& c, Value images, Range range);
 
+Outputs cut_mix(Call& c);
+Outputs mix_up(Call& c);
 Outputs random_brightness(Call& c);
 Outputs random_contrast(Call& c);
 Outputs random_color_degeneration(Call& c);

@@ -46,7 +46,7 @@ Outputs embedding(Call& c) {
     QuantizedTable table = quantized_table(c, *quantization, rows, columns);
     return with_zero_mask(c, look_up(table, indices, c.policy.compute));
   }
-  Value table = with_lora(c, c.weight("embeddings", {rows, columns}, {.trainable = !has_lora(c), .raw = true}));
+  Value table = with_lora(c, c.weight("embeddings", {rows, columns}, {.trainable = !has_lora(c), .raw = true}), "embeddings");
   return with_zero_mask(c, convert(take(table, indices, 0), c.policy.compute));
 }
 
@@ -79,7 +79,7 @@ Outputs reversible_embedding(Call& c) {
   }
   Value table = c.weight("embeddings", {rows, columns}, {.trainable = !has_lora(c), .raw = true}), kernel;
   if (!tied) kernel = c.weight("reverse_embeddings", {columns, rows}, {.raw = true});
-  table = with_lora(c, table);
+  table = with_lora(c, table, "embeddings");
   if (tied) kernel = transpose(table, {1, 0});
   if (!reverse) return with_zero_mask(c, convert(take(table, as_indices(x), 0), c.policy.compute));
   DType common = read_dtype(c.config, "reverse_dtype", result_type({x.dtype(), kernel.dtype()}));

@@ -1,22 +1,35 @@
 #include "tutti/keras/layers/lora.h"
 
+#include <algorithm>
+
 #include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
-bool has_lora(const Call& c) { return c.config.has("lora_rank") && !c.lowering.file.lora_is_merged; }
+namespace {
 
-Value with_lora(Call& c, Value kernel) {
-  if (c.lowering.fit != nullptr && c.config.has("lora_rank"))
-    c.config.unsupported("LoRA is not trained here; hint: save the model without it, its factors merged into the kernel");
+bool are_zeros(const Scope& scope, const std::string& name) {
+  for (const auto& variable : scope.variables())
+    if (variable->name == name && !variable->value.empty())
+      return std::ranges::all_of(std::as_const(variable->value).as<float>(), [](float x) { return x == 0; });
+  return false;
+}
+
+}  // namespace
+
+bool has_lora(const Call& c) { return c.config.has("lora_rank"); }
+
+Value with_lora(Call& c, Value kernel, std::string_view option) {
   if (!has_lora(c)) return kernel;
-  int64_t rank = c.config.integer("lora_rank");
+  const int64_t rank = c.config.integer("lora_rank");
   if (rank < 1) c.config.invalid("'lora_rank' is positive; got {}", rank);
+  const double scale = c.config.number("lora_alpha", static_cast<double>(rank)) / static_cast<double>(rank);
   Ints extents = kernel.shape().extents();
   extents.back() = rank;
-  Value a = c.weight("lora_kernel_a", extents, {.raw = true, .dtype = DType::f32});
-  Value b = c.weight("lora_kernel_b", {rank, kernel.extent(-1)}, {.raw = true, .dtype = DType::f32});
-  double scale = c.config.number("lora_alpha", static_cast<double>(rank)) / static_cast<double>(rank);
+  const Call::WeightOptions options{.raw = true, .dtype = DType::f32, .option = option, .merge_scale = scale};
+  const std::string name = "lora_" + std::string(option);
+  Value a = c.weight(name + "_a", extents, options), b = c.weight(name + "_b", {rank, kernel.extent(-1)}, options);
+  if (c.lowering.fit == nullptr && are_zeros(c.scope(), name + "_b")) return kernel;
   Value delta = dot_general(a, b, {{}, {}, {a.rank() - 1}, {0}}) * scale;
   return convert(convert(kernel, DType::f32) + delta, kernel.dtype());
 }

@@ -33,5 +33,7 @@ Value pad_to_aspect_ratio(Value images, int64_t height, int64_t width, double va
 // and c1 go with the channel's number, as in Keras. By the config's interpolation, fill_mode (or this one) and fill_value.
 class Config;
 Value affine_transformed(const Config& config, Value images, Value transform, const char* fill_mode);
+// The same under projective maps: both places divided by c0 x + c1 y + 1. Outside of the images there is fill_value.
+Value projectively_transformed(const Config& config, Value images, Value transform);
 
 }  // namespace tutti::keras

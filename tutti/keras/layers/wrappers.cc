@@ -4,6 +4,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/rnn.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -144,6 +145,16 @@ Value distributed_mask(const Call& c, Value inner, int64_t batch, int64_t time) 
 }
 
 // Samples do not see each other at inference, so time goes into the batch.
+// Keras runs the layer at each time by itself, and past what adds its activity_regularizer; those of layers in it are added each time.
+void count_activities(Call& c, size_t before, int64_t time) {
+  if (c.lowering.fit == nullptr) return;
+  auto& activities = c.lowering.fit->activities;
+  const auto is_own = [&](const auto& one) { return one.first->keys() == c.scope().keys() + "/layer"; };
+  const auto first = activities.begin() + static_cast<std::ptrdiff_t>(before);
+  activities.erase(std::remove_if(first, activities.end(), is_own), activities.end());
+  for (size_t i = before; i < activities.size(); ++i) activities[i].second = activities[i].second * static_cast<double>(time);
+}
+
 Outputs time_distributed(Call& c) {
   Json layer = under_own_policy(c, c.config.at("layer"));
   if (Config(layer.at("config"), c.config.where()).flag("stateful", false))
@@ -156,7 +167,9 @@ Outputs time_distributed(Call& c) {
   if (Value mask = c.mask(); mask && mask.rank() > 2) arguments.named.emplace_back("mask", Signal{fold_time(c, mask), {}});
   for (const auto& argument : c.arguments.named)
     if (argument.first == "training") arguments.named.push_back(argument);
+  const size_t before = c.lowering.fit != nullptr ? c.lowering.fit->activities.size() : 0;
   std::vector<Signal> out = c.child("layer", layer, arguments).signals;
+  count_activities(c, before, time);
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = {unfold_time(c, out[i].value, batch, time), i == 0 ? distributed_mask(c, out[i].mask, batch, time) : Value{}};
   return out;

@@ -70,7 +70,7 @@ std::optional<Step> convolution(const Selection& selection, int32_t index, std::
   auto weights = selection.known(node.operands[1]);
 
   EpilogueMatch match = match_epilogue(selection, node.results[0], result[result.rank() - 1]);
-  Step step = step_with_epilogue("convolution", index, node.operands[0], match);
+  Step step = step_with_epilogue("convolution", index, {node.operands[0]}, match);
   const size_t brought = step.operands.size();  // where the kernel is if it is not known before the run, as in training
   if (!weights) step.operands.push_back(node.operands[1]);
 

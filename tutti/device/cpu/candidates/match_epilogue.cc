@@ -14,28 +14,29 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// A known value of one element a column of each product, repeated along the axes between them.
-std::optional<Tensor> vector_of_columns(const Selection& selection, ValueId id, int64_t columns, int64_t products) {
+// A value of one element a column of each product, repeated along the axes between them: what is repeated.
+std::optional<ValueId> vector_of_columns(const Selection& selection, ValueId id, int64_t columns, int64_t products) {
   const Shape& shape = selection.type(id).shape;
   int64_t first = shape.rank(), rows = 0;  // axis of the columns, of the rows
   for (int64_t product = 1; first > 0 && product < columns;) product *= shape[--first];
   for (int64_t product = 1; rows < first && product < products;) product *= shape[rows++];
-  if (auto whole = selection.known(id); whole && shape.elements() == columns * products) return whole;
   const Node& node = selection.node(selection.graph().producer(id));
-  if (node.op != Op::broadcast_in_dim) return {};
-  auto known = selection.known(node.operands[0]);
-  if (!known || known->shape().elements() != columns * products) return {};
-  const Ints& dimensions = node.attributes.ints("dimensions");
-  if (!std::is_sorted(dimensions.begin(), dimensions.end())) return {};
-  for (size_t i = 0; i < dimensions.size(); ++i)
-    if (known->shape()[static_cast<int64_t>(i)] != 1 && dimensions[i] >= rows && dimensions[i] < first) return {};
-  return known;
+  const auto is_vector = [&] {
+    const Shape& from = selection.type(node.operands[0]).shape;
+    const Ints& dimensions = node.attributes.ints("dimensions");
+    if (from.elements() != columns * products || !std::is_sorted(dimensions.begin(), dimensions.end())) return false;
+    for (size_t i = 0; i < dimensions.size(); ++i)
+      if (from[static_cast<int64_t>(i)] != 1 && dimensions[i] >= rows && dimensions[i] < first) return false;
+    return true;
+  };
+  if (node.op == Op::broadcast_in_dim && is_vector()) return node.operands[0];
+  return shape.elements() == columns * products ? std::optional(id) : std::nullopt;
 }
 
 class Matcher {
  public:
-  Matcher(const Selection& selection, ValueId value, int64_t columns, int64_t products)
-      : selection_(selection), columns_(columns), products_(products) {
+  Matcher(const Selection& selection, ValueId value, int64_t columns, int64_t products, BiasOf bias)
+      : selection_(selection), columns_(columns), products_(products), bias_(bias) {
     match_.result = value;
   }
 
@@ -56,6 +57,7 @@ class Matcher {
     if (node.results.size() != 1 || !(selection_.type(node.results[0]) == selection_.type(match_.result))) return false;
     switch (node.op) {
       case Op::add: return add(user, other(node));
+      case Op::select: return gate(user, node);
       case Op::maximum:
       case Op::minimum: return bound(user, node.op == Op::maximum, selection_.number(other(node)));
       case Op::logistic: return activation(user, Activation::sigmoid, "+sigmoid");
@@ -82,16 +84,34 @@ class Matcher {
 
   bool add(int32_t node, ValueId term) {
     if (match_.epilogue.activation != Activation::none || term == match_.result) return false;
-    if (!match_.bias && !match_.residual)
-      if (auto bias = vector_of_columns(selection_, term, columns_, products_)) {
-        match_.bias = std::move(bias);
-        take(node, "+bias");
-        return true;
+    if (!match_.bias && !match_.bias_from && !match_.residual)
+      if (auto vector = vector_of_columns(selection_, term, columns_, products_)) {
+        match_.bias = selection_.known(*vector);
+        if (!match_.bias && bias_ == BiasOf::anything) match_.bias_from = vector;
+        if (match_.bias || match_.bias_from) {
+          take(node, "+bias");
+          return true;
+        }
       }
-    if (match_.residual || selection_.number(term) || !(selection_.type(term) == selection_.type(match_.result))) return false;
+    const bool is_repeated =
+        selection_.node(selection_.graph().producer(term)).op == Op::broadcast_in_dim;  // read where it lies, by others
+    if (match_.residual || (bias_ == BiasOf::anything && is_repeated) || selection_.number(term) ||
+        !(selection_.type(term) == selection_.type(match_.result)))
+      return false;
     match_.residual = term;
     take(node, "+residual");
     return true;
+  }
+
+  // select(residual > 0, value, 0)
+  bool gate(int32_t node, const Node& select) {
+    const Node& above = selection_.node(selection_.graph().producer(select.operands[0]));
+    if (bias_ != BiasOf::anything || match_.residual || match_.epilogue.activation != Activation::none) return false;
+    if (select.operands[1] != match_.result || selection_.number(select.operands[2]) != 0.0 || above.op != Op::compare) return false;
+    if (above.attributes.text("direction") != "GT" || selection_.number(above.operands[1]) != 0.0) return false;
+    if (!(selection_.type(above.operands[0]) == selection_.type(match_.result))) return false;
+    match_.residual = above.operands[0];
+    return activation(node, Activation::gate, "+gate");
   }
 
   // maximum then minimum: low <= high, or the order would matter.
@@ -159,21 +179,23 @@ class Matcher {
 
   const Selection& selection_;
   int64_t columns_, products_;
+  BiasOf bias_;
   EpilogueMatch match_{};
   bool closed_ = false;
 };
 
 }  // namespace
 
-Step step_with_epilogue(std::string_view kernel, int32_t node, ValueId operand, const EpilogueMatch& match) {
-  Step step{std::string(kernel) + match.name, {node}, {operand}, {match.result}};
+Step step_with_epilogue(std::string_view kernel, int32_t node, std::vector<ValueId> operands, const EpilogueMatch& match) {
+  Step step{std::string(kernel) + match.name, {node}, std::move(operands), {match.result}};
   step.nodes.insert(step.nodes.end(), match.nodes.begin(), match.nodes.end());
   if (match.residual) step.operands.push_back(*match.residual);
+  if (match.bias_from) step.operands.push_back(*match.bias_from);
   return step;
 }
 
-EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns, int64_t products) {
-  return Matcher(selection, value, columns, products).match();
+EpilogueMatch match_epilogue(const Selection& selection, ValueId value, int64_t columns, int64_t products, BiasOf bias) {
+  return Matcher(selection, value, columns, products, bias).match();
 }
 
 }  // namespace tutti::cpu

@@ -51,7 +51,7 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const Run rows = sides->rows;
   const int64_t columns = sides->columns.count;
   EpilogueMatch match = match_epilogue(selection, node.results[0], columns);
-  Step step = step_with_epilogue("matmul", index, node.operands[0], match);
+  Step step = step_with_epilogue("matmul", index, {node.operands[0]}, match);
   step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
                                     .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
   if (columns == 1) {
@@ -71,6 +71,62 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   return step;
 }
 
+namespace {
+
+// The products of a dot_general over its last batch axis; for the others there is a list of offsets, in floats.
+struct Products {
+  BatchedMatmul product;
+  struct Offset {
+    int64_t a, b, c;
+  };
+  std::vector<Offset> offsets{{0, 0, 0}};
+  ValueId left;  // what is read: operand 0, or what that is turned over from
+};
+
+Products products_of(const Selection& selection, const Node& node, const Sides& sides) {
+  const Shape &a = selection.type(node.operands[0]).shape, &b = selection.type(node.operands[1]).shape;
+  const Ints &a_batch = node.attributes.ints("lhs_batch"), &b_batch = node.attributes.ints("rhs_batch");
+  const Ints a_strides = a.strides(), b_strides = b.strides();
+  const int64_t rows = sides.rows.count, columns = sides.columns.count, size = rows * columns;
+  Products out{{1, rows, sides.a_depth.count, columns, sides.rows.stride, 0, sides.b_depth.stride, sides.columns.stride, 0, columns, size},
+               {{0, 0, 0}},
+               node.operands[0]};
+  for (size_t i = 0; i < a_batch.size(); ++i) {
+    const int64_t extent = a[a_batch[i]];
+    const int64_t a_step = a_strides[static_cast<size_t>(a_batch[i])], b_step = b_strides[static_cast<size_t>(b_batch[i])];
+    if (i + 1 == a_batch.size()) {
+      out.product.batch = extent, out.product.a_step = a_step, out.product.b_step = b_step;
+      break;
+    }
+    std::vector<Products::Offset> more;
+    for (const auto& offset : out.offsets)
+      for (int64_t k = 0; k < extent; ++k) more.push_back({offset.a + k * a_step, offset.b + k * b_step, 0});
+    out.offsets = std::move(more);
+  }
+  for (size_t i = 0; i < out.offsets.size(); ++i) out.offsets[i].c = static_cast<int64_t>(i) * out.product.batch * size;
+  return out;
+}
+
+// A small left side that is a matrix turned over, as in the gradients of dense layers, is read by columns where it lies.
+void read_by_columns(const Selection& selection, Products& products) {
+  const Node& turned = selection.node(selection.graph().producer(products.left));
+  if (turned.op != Op::transpose || products.offsets.size() != 1) return;
+  const Ints& permutation = turned.attributes.ints("permutation");
+  const auto rank = static_cast<int64_t>(permutation.size());
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (permutation[static_cast<size_t>(axis)] != (axis < rank - 2 ? axis : 2 * rank - 3 - axis)) return;
+  const Shape& shape = selection.type(products.left).shape;
+  BatchedMatmul by_columns = products.product;
+  if (by_columns.rows != shape[rank - 2] || by_columns.depth != shape[rank - 1] || by_columns.a_stride != by_columns.depth) return;
+  by_columns.a_stride = 1;
+  by_columns.a_column_stride = by_columns.rows;
+  if (!by_columns.is_near()) return;
+  products.product = by_columns;
+  products.left = turned.operands[0];
+}
+
+}  // namespace
+
 std::optional<Step> batched_matmul(const Selection& selection, int32_t index, std::string& reason) {
   const Node& node = selection.node(index);
   if (node.op != Op::dot_general) return {};
@@ -81,36 +137,17 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
     reason = "the sides are not evenly spaced";
     return {};
   }
-  const Shape &a = selection.type(node.operands[0]).shape, &b = selection.type(node.operands[1]).shape;
-  const Ints &a_batch = node.attributes.ints("lhs_batch"), &b_batch = node.attributes.ints("rhs_batch");
-  const Ints a_strides = a.strides(), b_strides = b.strides();
-  const int64_t rows = sides->rows.count, columns = sides->columns.count, size = rows * columns;
-  // The last batch axis is the product's own; for the others there is a list of offsets.
-  BatchedMatmul product{
-      1, rows, sides->a_depth.count, columns, sides->rows.stride, 0, sides->b_depth.stride, sides->columns.stride, 0, columns, size};
-  struct Offset {
-    int64_t a, b, c;
-  };
-  std::vector<Offset> offsets{{0, 0, 0}};
-  for (size_t i = 0; i < a_batch.size(); ++i) {
-    const int64_t extent = a[a_batch[i]];
-    const int64_t a_step = a_strides[static_cast<size_t>(a_batch[i])], b_step = b_strides[static_cast<size_t>(b_batch[i])];
-    if (i + 1 == a_batch.size()) {
-      product.batch = extent, product.a_step = a_step, product.b_step = b_step;
-      break;
-    }
-    std::vector<Offset> more;
-    for (const Offset& offset : offsets)
-      for (int64_t k = 0; k < extent; ++k) more.push_back({offset.a + k * a_step, offset.b + k * b_step, 0});
-    offsets = std::move(more);
-  }
-  for (size_t i = 0; i < offsets.size(); ++i) offsets[i].c = static_cast<int64_t>(i) * product.batch * size;
-  const Work work{.flops = 2 * product.batch * size * product.depth, .bytes = 4 * product.batch * product.depth * (rows + columns)};
-  if (auto weights = selection.known(node.operands[1]); weights && offsets.size() == 1) {
+  Products products = products_of(selection, node, *sides);
+  BatchedMatmul& product = products.product;
+  const int64_t columns = product.columns;
+  const Work work{.flops = 2 * product.batch * product.rows * columns * product.depth,
+                  .bytes = 4 * product.batch * product.depth * (product.rows + columns)};
+  const bool one_list = products.offsets.size() == 1;
+  product.bias_step = columns;
+  if (auto weights = selection.known(node.operands[1]); weights && one_list) {
     EpilogueMatch match = match_epilogue(selection, node.results[0], columns, product.batch);
-    Step step = step_with_epilogue("batched matmul", index, node.operands[0], match);
+    Step step = step_with_epilogue("batched matmul", index, {node.operands[0]}, match);
     step.threads = selection.threads(work);
-    product.bias_step = columns;
     if (columns == 1) {
       const PaddedColumns all(weights->as<float>().data(), product.depth, product.b_row_stride, product.batch, product.b_step);
       step.kernel.run = [product, all, epilogue = BoundEpilogue(match, 1), threads = step.threads](const Pointers& p) {
@@ -126,22 +163,27 @@ std::optional<Step> batched_matmul(const Selection& selection, int32_t index, st
     };
     return step;
   }
-  Step step = step_of(selection.graph(), index, "batched matmul");
+  const bool stays = selection.stays(node.operands[1]) && one_list;
+  if (!stays) read_by_columns(selection, products);
+  EpilogueMatch match{.nodes = {}, .result = node.results[0], .residual = {}, .bias = {}, .bias_from = {}, .epilogue = {}, .name = ""};
+  if (one_list && !product.is_tiny()) match = match_epilogue(selection, node.results[0], columns, product.batch, BiasOf::anything);
+  Step step = step_with_epilogue("batched matmul", index, {products.left, node.operands[1]}, match);
   const int threads = step.threads = selection.threads(work);
-  if (selection.stays(node.operands[1]) && offsets.size() == 1) {
+  const BoundEpilogue epilogue(match, columns, 2);
+  if (stays) {
     step.kernel.keeps_workspace = true;
     step.kernel.workspace = product.packed_size() * static_cast<int64_t>(sizeof(float));
-    step.kernel.run = [product, threads](const Pointers& p) {
+    step.kernel.run = [product, epilogue, threads](const Pointers& p) {
       if (p.turn == 0) product.pack(floats(p.operands[1]), floats(p.workspace));
-      product.run_packed(floats(p.operands[0]), floats(p.workspace), Epilogue{}, floats(p.results[0]), threads);
+      product.run_packed(floats(p.operands[0]), floats(p.workspace), epilogue(p), floats(p.results[0]), threads);
     };
     return step;
   }
   step.kernel.workspace = product.workspace(threads) * static_cast<int64_t>(sizeof(float));
-  step.kernel.run = [product, offsets, threads](const Pointers& p) {
-    for (const Offset& offset : offsets)
-      product.run(floats(p.operands[0]) + offset.a, floats(p.operands[1]) + offset.b, Epilogue{}, floats(p.results[0]) + offset.c,
-                  floats(p.workspace), threads);
+  step.kernel.run = [products, epilogue, threads](const Pointers& p) {
+    for (const auto& offset : products.offsets)
+      products.product.run(floats(p.operands[0]) + offset.a, floats(p.operands[1]) + offset.b, epilogue(p), floats(p.results[0]) + offset.c,
+                           floats(p.workspace), threads);
   };
   return step;
 }

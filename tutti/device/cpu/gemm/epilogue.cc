@@ -60,7 +60,8 @@ void activate_all(const Epilogue& epilogue, float* c, int64_t rows, int64_t colu
   switch (epilogue.activation) {
     case Activation::none:
     case Activation::clip:
-    case Activation::leaky_relu: return;
+    case Activation::leaky_relu:
+    case Activation::gate: return;
     case Activation::elu: return apply(Elu{epilogue.alpha}, c, rows, columns, c_stride);
     case Activation::gelu: return apply(Gelu{}, c, rows, columns, c_stride);
     case Activation::gelu_by_tanh: return apply(GeluByTanh{}, c, rows, columns, c_stride);

@@ -10,6 +10,7 @@ enum class Activation : int32_t {
   none,
   clip,        // between low and high; relu is clip(0, infinity), relu6 is clip(0, 6)
   leaky_relu,  // alpha * x below zero
+  gate,        // zero where the residual, which is not added, is not above zero: relu's gradient
   // Those before are applied in registers, those that follow by activate().
   elu,   // alpha * (exp(x) - 1) below zero
   gelu,  // by erf
@@ -29,7 +30,7 @@ struct Epilogue {
   float low = 0, high = 0;  // of clip
   float alpha = 0;          // of leaky_relu, elu
 
-  bool in_registers() const { return activation <= Activation::leaky_relu; }
+  bool in_registers() const { return activation <= Activation::gate; }
 };
 
 inline Epilogue relu(const float* bias = nullptr) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/device/cpu/gemm/near_kernel.h"
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
@@ -106,6 +107,8 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
 // Products so small that packing and vectors cost more than the arithmetic: B stays in a few registers.
 constexpr int64_t kFewColumns = 4, kTinyMatrix = 64;  // floats of B
 
+constexpr int64_t kNearBytes = int64_t{16} * 1024;  // that B may spread over: half of a first-level cache
+
 bool is_plain(const Epilogue& epilogue) {
   return epilogue.bias == nullptr && epilogue.residual == nullptr && epilogue.activation == Activation::none;
 }
@@ -169,12 +172,46 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   });
 }
 
-int64_t BatchedMatmul::workspace(int threads) const { return std::max<int64_t>(1, threads) * cpu::packed_size(depth, columns); }
+int64_t BatchedMatmul::workspace(int threads) const {
+  return is_near() ? 0 : std::max<int64_t>(1, threads) * cpu::packed_size(depth, columns);
+}
 
-void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const {
+// One row of a narrow B sums in another order: packed_matrix.h.
+bool BatchedMatmul::is_near() const {
+  const auto spread = [&](int64_t stride) { return depth * stride * static_cast<int64_t>(sizeof(float)) <= kNearBytes; };
+  const NearKernels& kernels = near_kernels();
+  return rows > 1 && b_column_stride == 1 && spread(b_row_stride) && (a_column_stride == 1 || (a_stride == 1 && spread(a_column_stride))) &&
+         (kernels.part_of_vector || columns % panel_kernels().lanes == 0);
+}
+
+void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, Epilogue epilogue, float* c) const {
   if (epilogue.bias) epilogue.bias += i * bias_step;
   if (epilogue.residual) epilogue.residual += i * c_step;
-  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, 1);
+  const NearKernels& kernels = near_kernels();
+  const Panels panels = panels_at(b + i * b_step, depth, columns, LeftRows::several);
+  NearCall call{.panel = {}, .a_step = a_column_stride, .b_stride = b_row_stride};
+  call.panel.a.data = a + i * a_step;
+  call.panel.a.stride = a_stride;
+  call.panel.a.count = rows;
+  call.panel.a.depth = depth;
+  call.panel.c_stride = c_stride;
+  call.panel.epilogue = &epilogue;
+  for (int64_t panel = 0; panel < panels.size(); ++panel) {
+    const int64_t column = panels.column(panel);
+    call.panel.b = panels.data + column;
+    call.panel.columns = columns - column;
+    call.panel.c = c + i * c_step + column;
+    call.panel.bias = epilogue.bias ? epilogue.bias + column : nullptr;
+    call.panel.residual = epilogue.residual ? epilogue.residual + column : nullptr;
+    (a_column_stride == 1 ? kernels.rows : kernels.columns)[panels.vectors(panel)](call);
+  }
+  if (!epilogue.in_registers()) activate(epilogue, c + i * c_step, rows, columns, c_stride);
+}
+
+void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads) const {
+  if (epilogue.bias) epilogue.bias += i * bias_step;
+  if (epilogue.residual) epilogue.residual += i * c_step;
+  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, threads);
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
@@ -196,9 +233,27 @@ void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threa
 }
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
-  if (is_tiny() && is_plain(epilogue)) return run_tiny(a, b, c, threads);
+  if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
+  const bool divides = batch < threads;  // each product between the threads
+  if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
+  if (is_near()) {
+    for (int64_t i = 0; i < batch; ++i)
+      share(rows, threads, pieces_of(rows, threads, kFewRows), [&](int64_t first, int64_t last, int) {
+        BatchedMatmul part = *this;
+        part.rows = last - first;
+        Epilogue shifted = epilogue;
+        if (shifted.residual) shifted.residual += first * shifted.residual_stride;
+        part.run_near(i, a + first * a_stride, b, shifted, c + first * c_stride);
+      });
+    return;
+  }
   const int64_t size = cpu::packed_size(depth, columns);
   const Panels all = panels_at(workspace, depth, columns, left());
+  for (int64_t i = 0; divides && i < batch; ++i) {
+    cpu::pack(matrix(b, i), all, workspace);
+    multiply(i, a, all, epilogue, c, threads);
+  }
+  if (divides) return;
   team(threads, batch, [&](int64_t i, int slot) {
     Panels panels = all;
     float* place = workspace + slot * size;

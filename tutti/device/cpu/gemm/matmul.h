@@ -18,14 +18,17 @@ void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int
                      int64_t c_stride, bool backwards = false);
 
 // Many products with a B that is not constant: attention, training. Product i reads a.data + i * a_step and so on; B is packed product by
-// product into the workspace, or all of it where it stays the same for a while.
+// product into the workspace, or all of it where it stays the same for a while. Small ones read both sides where they lie.
 struct BatchedMatmul {
   int64_t batch, rows, depth, columns;
   int64_t a_stride, a_step;  // floats from row to row, from product to product
   int64_t b_row_stride, b_column_stride, b_step;
   int64_t c_stride, c_step;
   int64_t bias_step = 0;
+  int64_t a_column_stride = 1;  // floats from element to element of a row; other than 1 only of what is_near()
 
+  bool is_near() const;                  // B is row-major and stays in the first-level cache: neither side is moved
+  bool is_tiny() const;                  // arithmetic of a few registers, where an epilogue would cost more than it saves
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
   void run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
 
@@ -39,12 +42,12 @@ struct BatchedMatmul {
   }
 
  private:
-  bool is_tiny() const;
   void run_tiny(const float* a, const float* b, float* c, int threads) const;
   LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
   void run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const;
-  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c) const;
+  void run_near(int64_t i, const float* a, const float* b, Epilogue epilogue, float* c) const;
+  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads = 1) const;
 };
 
 }  // namespace tutti::cpu

@@ -58,7 +58,8 @@ void BlockLoop::run(const Pointers& p, std::byte* workspace, int64_t begin, int6
 void BlockLoop::do_steps(std::byte* const* at, bool whole) const {
   const int64_t count = whole ? space.longest() : space.last();
   for (const BlockStep& step : steps) {
-    const std::byte* operands[] = {at[step.operands[0]], at[step.operands[1]], at[step.operands[2]]};
+    const auto& from = step.operands;
+    const std::byte* operands[] = {at[from[0]], at[from[1]], at[from[2]], at[from[3]], at[from[4]]};
     if (step.run != nullptr) {
       step.run(operands, at[step.result], count);
     } else {

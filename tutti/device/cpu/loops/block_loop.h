@@ -15,7 +15,7 @@ namespace tutti::cpu {
 struct BlockStep {
   MicroOp run = nullptr;
   std::function<void(const Pointers&)> whole, last;
-  std::array<size_t, 3> operands{};  // slots
+  std::array<size_t, 5> operands{};  // slots
   size_t result = 0;                 // a slot
 };
 

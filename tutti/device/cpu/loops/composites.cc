@@ -15,7 +15,7 @@ std::vector<FoundComposite> CompositeFinder::find(const Node& node) const {
   std::vector<FoundComposite> found;
   if (graph_.type(node.results[0]).dtype != DType::f32) return found;
   for (const Found& one : {gelu(node), hard_silu(node), silu(node), leaky_relu(node), relu(node), toward(node), root_plus(node),
-                           minus_quotient(node), multiply_add(node)})
+                           descent(node, 1), descent(node, 0), minus_quotient(node), multiply_add(node)})
     if (one) found.push_back(*one);
   return found;
 }
@@ -73,6 +73,18 @@ CompositeFinder::Found CompositeFinder::root_plus(const Node& sum) const {
   const Node* root = sum.op == Op::add ? inner(Op::sqrt, sum.operands[0]) : nullptr;
   if (root == nullptr) return {};
   return FoundComposite{Composite::root_plus, {root->operands[0], sum.operands[1]}, {root}};
+}
+
+CompositeFinder::Found CompositeFinder::descent(const Node& node, size_t factor) const {
+  Found found = minus_quotient(node);
+  const Node* product = found ? inner(Op::multiply, found->operands[1]) : nullptr;
+  const Node* sum = product != nullptr ? inner(Op::add, found->operands[2]) : nullptr;
+  const Found root = sum != nullptr ? root_plus(*sum) : Found();
+  if (!root) return {};
+  found->composite = Composite::descent;
+  found->operands = {node.operands[0], product->operands[1 - factor], root->operands[0], product->operands[factor], root->operands[1]};
+  found->inside.insert(found->inside.end(), {product, sum, root->inside[0]});
+  return found;
 }
 
 CompositeFinder::Found CompositeFinder::relu(const Node& node) const {

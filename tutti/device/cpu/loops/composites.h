@@ -32,6 +32,8 @@ class CompositeFinder {
   Found toward(const Node& sum) const;
   Found minus_quotient(const Node& node) const;
   Found root_plus(const Node& sum) const;
+  // Either side of the product may be the factor that is one number for all.
+  Found descent(const Node& node, size_t factor) const;
   Found relu(const Node& node) const;
   Found silu(const Node& node) const;
   Found gelu(const Node& node) const;

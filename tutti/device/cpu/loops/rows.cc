@@ -31,9 +31,32 @@ HWY_INLINE float largest(const float* x, size_t length) {
   return reduce_row<LargestOf>(x, length, [](FloatVector v, size_t) HWY_ATTR { return v; });
 }
 
+// Some rows that fit in a vector. All are loaded before any is stored: a load would wait for the store of the row before it, whose vector
+// reaches into it.
+template <size_t count>
+HWY_INLINE void softmax_vectors(const float* x, size_t length, float* to) {
+  const FloatTag d;
+  const auto present = hn::FirstN(d, length);
+  FloatVector v[count];
+#pragma GCC unroll 8
+  for (size_t r = 0; r < count; ++r) v[r] = hn::IfThenElse(present, load_part(d, x + r * length, length), hn::Set(d, LargestOf::identity));
+#pragma GCC unroll 8
+  for (size_t r = 0; r < count; ++r) v[r] = hn::IfThenElseZero(present, exponential_of_negative(hn::Sub(v[r], hn::MaxOfLanes(d, v[r]))));
+#pragma GCC unroll 8
+  for (size_t r = 0; r < count; ++r) store_part(hn::Div(v[r], hn::SumOfLanes(d, v[r])), d, to + r * length, length);
+}
+
+void softmax_short_rows(const float* x, size_t rows, size_t length, float* to) {
+  constexpr size_t group = 8;
+  size_t r = 0;
+  for (; r + group <= rows; r += group) softmax_vectors<group>(x + r * length, length, to + r * length);
+  for (; r < rows; ++r) softmax_vectors<1>(x + r * length, length, to + r * length);
+}
+
 void softmax_rows(const float* x, size_t rows, size_t length, float* to) {
   const FloatTag d;
   const size_t lanes = hn::Lanes(d);
+  if (length <= lanes) return softmax_short_rows(x, rows, length, to);
   for (size_t r = 0; r < rows; ++r, x += length, to += length) {
     const FloatVector most = hn::Set(d, largest(x, length));
     double sum = 0;

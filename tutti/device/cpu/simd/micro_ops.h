@@ -25,6 +25,7 @@ enum class Composite {
   toward_square,      // a + (b * b - a) * c
   minus_quotient,     // a - b / c
   root_plus,          // sqrt(x) + b
+  descent,            // a - b * c / (sqrt(x) + e): the last of an adaptive step; operands a, b, x, c, e
   silu,               // x * logistic(x)
   gelu,               // x / 2 * (1 + erf(x / sqrt 2))
   hard_silu,          // x * (min(max(x + 3, 0), 6) / 6)

@@ -68,6 +68,20 @@ void ternary(const std::byte* const* operands, std::byte* result, int64_t count)
   if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i), c.load_part(i, n - i)), Floats(), to + i, n - i);
 }
 
+// a - b * c / (sqrt(x) + e), where c and e stand for all.
+void descent(const std::byte* const* operands, std::byte* result, int64_t count) {
+  const Stream<false> a(operands[0]), b(operands[1]), x(operands[2]);
+  const auto c = Stream<true>(operands[3]).load(0), e = Stream<true>(operands[4]).load(0);
+  auto* to = reinterpret_cast<float*>(result);
+  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Sub(a.load(i), hn::Div(hn::Mul(b.load(i), c), hn::Add(root(x.load(i)), e))), Floats(), to + i);
+  if (i == n) return;
+  const auto quotient = hn::Div(hn::Mul(b.load_part(i, n - i), c), hn::Add(root(x.load_part(i, n - i)), e));
+  store_part(hn::Sub(a.load_part(i, n - i), quotient), Floats(), to + i, n - i);
+}
+
 // Masks as bools of one byte, 0 or 1.
 template <class M>
 HWY_INLINE hn::VFromD<Bytes> bools(M mask) {
@@ -359,6 +373,7 @@ MicroOp find_composite_f32(Composite composite, unsigned scalars) {
     case Composite::toward: return with_last_scalar<Toward>(scalars);
     case Composite::toward_square: return with_last_scalar<TowardSquare>(scalars);
     case Composite::minus_quotient: return with_last_scalar<MinusQuotient>(scalars);
+    case Composite::descent: return scalars == 24 ? descent : nullptr;  // c and e
     case Composite::root_plus: return scalars == 2 ? binary<RootPlus, 2> : nullptr;
     case Composite::leaky_relu: return scalars == 2 ? binary<LeakyRelu, 2> : nullptr;
     case Composite::silu: return scalars == 0 ? unary<Silu> : nullptr;

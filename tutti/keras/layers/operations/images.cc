@@ -297,7 +297,11 @@ Outputs affine_transform(Call& c) {
 
 }  // namespace
 
-Value affine_transformed(const Config& config, Value x, Value transform, const char* fill_mode) {
+namespace {
+
+enum class Map { affine, projective };
+
+Value transformed(const Config& config, Value x, Value transform, Map map, const char* fill_mode) {
   if (transform.rank() != 2 || transform.extent(1) != 8 || (transform.extent(0) != 1 && transform.extent(0) != x.extent(0)))
     config.invalid("'transform' has eight numbers an image; got {}", to_string(transform.type()));
   std::string interpolation = config.text("interpolation", "bilinear");
@@ -306,13 +310,31 @@ Value affine_transformed(const Config& config, Value x, Value transform, const c
   Type places{transform.dtype(), x.shape()}, counts{DType::i32, x.shape()};
   auto factor = [&](int64_t i) { return reshape(index_axis(transform, 1, i), {transform.extent(0), 1, 1, 1}); };
   Graph& graph = x.graph();
-  Value row = iota(graph, places, 1), column = iota(graph, places, 2), channel = iota(graph, places, 3);
-  Value y = row * factor(4) + column * factor(3) + channel * factor(6) + factor(5);
-  Value across = row * factor(1) + column * factor(0) + channel * factor(7) + factor(2);
+  Value row = iota(graph, places, 1), column = iota(graph, places, 2);
+  Value y = row * factor(4) + column * factor(3), across = row * factor(1) + column * factor(0);
+  if (map == Map::affine) {
+    const Value channel = iota(graph, places, 3);
+    y = y + channel * factor(6) + factor(5);
+    across = across + channel * factor(7) + factor(2);
+  } else {
+    const Value depth = column * factor(6) + row * factor(7) + 1.0;
+    y = (y + factor(5)) / depth;
+    across = (across + factor(2)) / depth;
+  }
   Ints strides = x.shape().strides();
   Value fixed = iota(graph, counts, 0) * static_cast<double>(strides[0]) + iota(graph, counts, 3);
   return sample(config, x, {{1, y}, {2, across}}, fixed,
                 {interpolation == "bilinear", read_fill(config, fill_mode), config.number("fill_value", 0)});
+}
+
+}  // namespace
+
+Value affine_transformed(const Config& config, Value x, Value transform, const char* fill_mode) {
+  return transformed(config, x, transform, Map::affine, fill_mode);
+}
+
+Value projectively_transformed(const Config& config, Value x, Value transform) {
+  return transformed(config, x, transform, Map::projective, "constant");
 }
 
 Rows image_operations() {

@@ -1,0 +1,87 @@
+// What tiles of sums share: how large they are, and what lies between their registers and memory.
+#if defined(TUTTI_DEVICE_CPU_GEMM_EDGE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_DEVICE_CPU_GEMM_EDGE_INL_H
+#undef TUTTI_DEVICE_CPU_GEMM_EDGE_INL_H
+#else
+#define TUTTI_DEVICE_CPU_GEMM_EDGE_INL_H
+#endif
+
+#include "tutti/device/cpu/gemm/panel_kernel.h"
+#include "tutti/device/cpu/gemm/vectors_inl.h"
+#include "tutti/device/cpu/simd/math_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti::cpu::HWY_NAMESPACE {
+
+constexpr int kRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16;
+
+// Rows of a full tile: sums fill the registers but for one vector of B per column and one element of A.
+constexpr int tile_rows(int vectors) {
+  if (kRegisters == 32) return vectors == 3 ? 8 : 12;
+  return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
+}
+
+// Between the sums of some rows and memory: Rows rows of Wide vectors.
+template <int Rows, int Wide>
+struct Edge {
+  template <bool Full>
+  static HWY_INLINE void begin(const PanelCall& call, const float* c, Vector (&sum)[Rows][Wide]) {
+    const Tag d;
+    if (call.accumulate) {
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full>(c + i * call.c_stride, v * kLanes, call.columns);
+      }
+      return;
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < Wide; ++v) {
+      const Vector bias = call.bias ? load<Full>(call.bias, v * kLanes, call.columns) : hn::Zero(d);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) sum[i][v] = bias;
+    }
+  }
+
+  template <bool Full>
+  static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Vector (&sum)[Rows][Wide]) {
+    const Tag d;
+    if (residual) {
+      const int64_t stride = call.epilogue->residual_stride;
+      const bool gates = call.epilogue->activation == Activation::gate;
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Wide; ++v) {
+          const Vector other = load<Full>(residual + i * stride, v * kLanes, call.columns);
+          sum[i][v] = gates ? hn::IfThenElseZero(hn::Gt(other, hn::Zero(d)), sum[i][v]) : hn::Add(sum[i][v], other);
+        }
+      }
+    }
+    if (call.epilogue && call.epilogue->activation == Activation::clip) {
+      const float low = call.epilogue->low, high = call.epilogue->high;
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
+      }
+    } else if (call.epilogue && call.epilogue->activation == Activation::leaky_relu) {
+      const Vector alpha = hn::Set(d, call.epilogue->alpha);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Wide; ++v) sum[i][v] = hn::IfThenElse(hn::Lt(sum[i][v], hn::Zero(d)), hn::Mul(sum[i][v], alpha), sum[i][v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < Wide; ++v) store<Full>(sum[i][v], c + i * call.c_stride, v * kLanes, call.columns);
+    }
+  }
+};
+
+}  // namespace tutti::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
