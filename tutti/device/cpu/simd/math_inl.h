@@ -240,22 +240,22 @@ HWY_INLINE V rsqrt(V x) {
   return hn::Div(all(x, 1.0f), hn::Sqrt(x));
 }
 
-// The root within one unit in the last place; where an estimate costs less than half of the machine's own root, by one step from it.
+// The root within one unit in the last place; where an estimate costs less than half of the machine's own root, by one step from it. What
+// a number gives does not depend on its neighbours.
 template <class V>
 HWY_INLINE V root(V x) {
 #if HWY_TARGET == HWY_AVX3
   const hn::DFromV<V> d;
-  const auto bits = hn::BitCast(hn::RebindToUnsigned<hn::DFromV<V>>(), x);
+  const hn::RebindToUnsigned<hn::DFromV<V>> words;
   // From the smallest normal number to the largest; a zero is no exception, as where no gradient has been.
-  const auto normal =
-      hn::Lt(hn::Sub(bits, hn::Set(hn::DFromV<decltype(bits)>(), 0x00800000u)), hn::Set(hn::DFromV<decltype(bits)>(), 0x7F000000u));
-  const auto plain = hn::RebindMask(d, normal);
-  if (HWY_LIKELY(hn::AllTrue(d, hn::Or(plain, hn::Eq(x, hn::Zero(d)))))) {
-    const V inverse = hn::ApproximateReciprocalSqrt(x), near = hn::Mul(x, inverse);
-    return hn::IfThenElseZero(plain, hn::MulAdd(hn::NegMulAdd(near, near, x), hn::Mul(inverse, hn::Set(d, 0.5f)), near));
-  }
-#endif
+  const auto normal = hn::RebindMask(d, hn::Lt(hn::Sub(hn::BitCast(words, x), hn::Set(words, 0x00800000u)), hn::Set(words, 0x7F000000u)));
+  const V inverse = hn::ApproximateReciprocalSqrt(x), near = hn::Mul(x, inverse);
+  const V corrected = hn::MulAdd(hn::NegMulAdd(near, near, x), hn::Mul(inverse, hn::Set(d, 0.5f)), near);
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Or(normal, hn::Eq(x, hn::Zero(d)))))) return hn::IfThenElseZero(normal, corrected);
+  return hn::IfThenElse(normal, corrected, hn::Sqrt(x));
+#else
   return hn::Sqrt(x);
+#endif
 }
 
 template <class V>

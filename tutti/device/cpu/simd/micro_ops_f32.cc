@@ -247,7 +247,7 @@ struct MinusQuotient {
   static HWY_INLINE V of(V a, V b, V c) { return hn::Sub(a, hn::Div(b, c)); }
 };
 struct RootPlus {
-  static HWY_INLINE V of(V x, V b) { return hn::Add(hn::Sqrt(x), b); }
+  static HWY_INLINE V of(V x, V b) { return hn::Add(root(x), b); }
 };
 struct AddRelu {
   static HWY_INLINE V of(V a, V b) { return relu(hn::Add(a, b)); }
