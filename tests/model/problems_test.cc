@@ -73,6 +73,8 @@ TEST(problems, absurd_sizes_are_refused_before_anything_is_allocated) {
   expect_says(sequential(dense("a", "900000000000000")), "'units' is between");
   expect_says(sequential(dense("a", "-3")), "'units' is between");
   expect_says(sequential(dense("a", "1e300")), "'units' is an integer");
+  expect_says(sequential(R"({"class_name": "Dense", "config": {"name": "a", "units": 3, "lora_rank": 1000000}})"),
+              "'lora_rank' is at most");
 }
 
 TEST(problems, nesting_is_bounded) {

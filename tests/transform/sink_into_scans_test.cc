@@ -50,6 +50,22 @@ TEST(SinkIntoScans, a_product_that_is_larger_than_its_factors_is_made_step_by_st
   expect_exact(sink, before);
 }
 
+TEST(SinkIntoScans, what_is_read_whole_and_step_by_step_stays_outside) {
+  constexpr std::string_view before = R"(graph {
+    %x = parameter {role = "input", name = "x"} : f32[3, 4, 3]
+    %a = parameter {role = "input", name = "a"} : f32[4, 4, 3]
+    %d = dot_general(%x, %x) {lhs_batch = [], rhs_batch = [], lhs_contracting = [2], rhs_contracting = [0]}
+    %p = scan(%a, %d) {carries = 1, slices = 1, length = 3, reverse = 0} {
+      %0 = parameter {role = "input", name = "carry0"} : f32[4, 4, 3]
+      %1 = parameter {role = "input", name = "slice0"} : f32[4, 4, 3]
+      %2 = add(%0, %1)
+      return %2 "carry0"
+    }
+    return %p "p"
+  })";
+  expect_after(sink, before, before);
+}
+
 struct Projection {
   int64_t rows, features, units;
 };

@@ -97,6 +97,11 @@ void rewrite(Rebuild& rebuild, const Node& node, const std::vector<int>& uses) {
   std::map<size_t, Sunk> sunk;  // by operand
   for (size_t i = carries; i < carries + slices; ++i)
     if (Sunk one(graph, uses, node.operands[i]); one.pays(length)) sunk.emplace(i, std::move(one));
+  // What one reads step by step and another whole would be two values of the body.
+  const auto is_read_whole = [&](ValueId id) {
+    return std::ranges::any_of(sunk, [&](const auto& one) { return std::ranges::count(one.second.whole(), id) > 0; });
+  };
+  std::erase_if(sunk, [&](const auto& one) { return std::ranges::any_of(one.second.sliced(), is_read_whole); });
   if (sunk.empty()) return rebuild.copy(node);
 
   Rebuild body(*node.body);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/saturate.h"
 #include "tutti/keras/lower.h"
 
 namespace tutti::keras {
@@ -23,6 +24,10 @@ Value with_lora(Call& c, Value kernel, std::string_view option) {
   if (!has_lora(c)) return kernel;
   const int64_t rank = c.config.integer("lora_rank");
   if (rank < 1) c.config.invalid("'lora_rank' is positive; got {}", rank);
+  // A .keras file has no factors: nothing else in it says how large they are.
+  const int64_t elements = kernel.shape().elements(), columns = std::max<int64_t>(kernel.extent(-1), 1);
+  const int64_t most = std::max<int64_t>(saturating_multiply(16, elements), 1 << 16) / std::max<int64_t>(elements / columns + columns, 1);
+  if (rank > most) c.config.invalid("'lora_rank' is at most {} for a kernel {}; got {}", most, to_string(kernel.shape()), rank);
   const double scale = c.config.number("lora_alpha", static_cast<double>(rank)) / static_cast<double>(rank);
   Ints extents = kernel.shape().extents();
   extents.back() = rank;

@@ -144,7 +144,6 @@ Value distributed_mask(const Call& c, Value inner, int64_t batch, int64_t time) 
   return mask;
 }
 
-// Samples do not see each other at inference, so time goes into the batch.
 // Keras runs the layer at each time by itself, and past what adds its activity_regularizer; those of layers in it are added each time.
 void count_activities(Call& c, size_t before, int64_t time) {
   if (c.lowering.fit == nullptr) return;
@@ -155,6 +154,7 @@ void count_activities(Call& c, size_t before, int64_t time) {
   for (size_t i = before; i < activities.size(); ++i) activities[i].second = activities[i].second * static_cast<double>(time);
 }
 
+// Samples do not see each other at inference, so time goes into the batch.
 Outputs time_distributed(Call& c) {
   Json layer = under_own_policy(c, c.config.at("layer"));
   if (Config(layer.at("config"), c.config.where()).flag("stateful", false))
