@@ -73,21 +73,27 @@ Outputs random_flip(Call& c) {
   return x;
 }
 
+// Images as change() makes them of [n, height, width, channels]; where nothing is drawn they stay as they are.
+template <class F>
+Outputs changed_at_random(Call& c, const F& change) {
+  const Value given = convert(image_input(c), c.policy.compute);
+  if (!c.draws()) return given;
+  const bool first = c.config.channels_first(), single = given.rank() == 3;
+  const Value x = single ? expand_dims(given, {0}) : given;
+  Value y = change(first ? transpose(x, {0, 2, 3, 1}) : x);
+  if (first) y = transpose(y, {0, 3, 1, 2});
+  return convert(single ? squeeze(y, {0}) : y, given.dtype());
+}
+
 // Images under maps that are drawn: `maps` gives the six numbers of each, [n] or [1], for images of this height and width.
 template <class F>
 Outputs mapped_at_random(Call& c, const F& maps) {
-  Value given = convert(image_input(c), c.policy.compute);
-  if (!c.draws()) return given;
-  const bool first = c.config.channels_first(), single = given.rank() == 3;
-  const ImageAxes axes = image_axes(given, first);
-  Value x = single ? expand_dims(given, {0}) : given;
-  if (first) x = transpose(x, {0, 2, 3, 1});
-  const Shape each{x.extent(0)};
-  std::vector<Value> numbers = maps(each, static_cast<double>(given.extent(axes.height)), static_cast<double>(given.extent(axes.width)));
-  numbers.resize(8, full(c.graph, {DType::f32, each}, 0));
-  Value y = affine_transformed(c.config, x, stack(numbers, 1), "reflect");
-  if (first) y = transpose(y, {0, 3, 1, 2});
-  return convert(single ? squeeze(y, {0}) : y, given.dtype());
+  return changed_at_random(c, [&](Value x) {
+    const Shape each{x.extent(0)};
+    std::vector<Value> numbers = maps(each, static_cast<double>(x.extent(1)), static_cast<double>(x.extent(2)));
+    numbers.resize(8, full(c.graph, {DType::f32, each}, 0));
+    return affine_transformed(c.config, x, stack(numbers, 1), "reflect");
+  });
 }
 
 Outputs random_rotation(Call& c) {
@@ -132,28 +138,22 @@ Outputs random_shear(Call& c) {
 // Each corner is moved by a part of its distance from the first one. The map that takes the moved corners back is that of the unit square
 // to them, turned around: P. Heckbert, Fundamentals of Texture Mapping and Image Warping, 1989.
 Outputs random_perspective(Call& c) {
-  Value given = convert(image_input(c), c.policy.compute);
-  if (!c.draws()) return given;
-  const bool first = c.config.channels_first(), single = given.rank() == 3;
-  const ImageAxes axes = image_axes(given, first);
-  Value x = single ? expand_dims(given, {0}) : given;
-  if (first) x = transpose(x, {0, 2, 3, 1});
-  const double right = static_cast<double>(given.extent(axes.width) - 1), down = static_cast<double>(given.extent(axes.height) - 1);
-  const Shape each{x.extent(0)};
-  const Value chance = draw(c, each, factor_of(c.config, "factor", 0)), moves = compare(draw(c, each, {0, 1}), chance, Direction::LT);
-  const double scale = c.config.number("scale", 1);
-  const auto moved = [&](double from) { return (draw(c, each, {-0.5 * scale, 0.5 * scale}) + 1) * from; };
-  // The first corner stays at zero; names of the others: which, then x or y.
-  const Value right_x = moved(right), down_y = moved(down), far_x = moved(right), far_y = moved(down);
-  const Value below_x = right_x - far_x, below_y = -far_y, beside_x = -far_x, beside_y = down_y - far_y;
-  const Value sum_x = far_x - right_x, sum_y = far_y - down_y, area = below_x * beside_y - beside_x * below_y;
-  const Value g = (sum_x * beside_y - beside_x * sum_y) / area, h = (below_x * sum_y - sum_x * below_y) / area;
-  const Value a = right_x * (g + 1), e = down_y * (h + 1), zero = full_like(a, 0);  // unit square to corners: [a 0 0; 0 e 0; g h 1]
-  const Value map = stack({right / a, zero, zero, zero, down / e, zero, -(g / a), -(h / e)}, 1);
-  const Value y = projectively_transformed(c.config, x, map);
-  Value out = select(broadcast_to(reshape(moves, {x.extent(0), 1, 1, 1}), x.shape()), convert(y, x.dtype()), x);
-  if (first) out = transpose(out, {0, 3, 1, 2});
-  return single ? squeeze(out, {0}) : out;
+  return changed_at_random(c, [&](Value x) {
+    const double right = static_cast<double>(x.extent(2) - 1), down = static_cast<double>(x.extent(1) - 1);
+    const Shape each{x.extent(0)};
+    const Value chance = draw(c, each, factor_of(c.config, "factor", 0)), moves = compare(draw(c, each, {0, 1}), chance, Direction::LT);
+    const double scale = c.config.number("scale", 1);
+    const auto moved = [&](double from) { return (draw(c, each, {-0.5 * scale, 0.5 * scale}) + 1) * from; };
+    // The first corner stays at zero; names of the others: which, then x or y.
+    const Value right_x = moved(right), down_y = moved(down), far_x = moved(right), far_y = moved(down);
+    const Value below_x = right_x - far_x, below_y = -far_y, beside_x = -far_x, beside_y = down_y - far_y;
+    const Value sum_x = far_x - right_x, sum_y = far_y - down_y, area = below_x * beside_y - beside_x * below_y;
+    const Value g = (sum_x * beside_y - beside_x * sum_y) / area, h = (below_x * sum_y - sum_x * below_y) / area;
+    const Value a = right_x * (g + 1), e = down_y * (h + 1), zero = full_like(a, 0);  // unit square to corners: [a 0 0; 0 e 0; g h 1]
+    const Value map = stack({right / a, zero, zero, zero, down / e, zero, -(g / a), -(h / e)}, 1);
+    const Value y = projectively_transformed(c.config, x, map);
+    return select(broadcast_to(reshape(moves, {x.extent(0), 1, 1, 1}), x.shape()), convert(y, x.dtype()), x);
+  });
 }
 
 // What the options say happens in training, so any will do.
