@@ -1,15 +1,14 @@
 // A plugin whose devices are on several hosts, as those for GPUs have them: node n of N has the n-th part of the devices of another plugin,
 // TUTTI_REAL_PLUGIN, which every process has whole. What a run of replicas needs of the other nodes, their arguments, goes through the
 // key-value callbacks, and each node computes all replicas.
-#include <dlfcn.h>
-#include <pjrt_c_api.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "real_plugin.h"
 
 namespace {
 
@@ -195,9 +194,8 @@ PJRT_Error* execute(PJRT_LoadedExecutable_Execute_Args* args) {
 
 extern "C" const PJRT_Api* GetPjrtApi() {
   static PJRT_Api changed;
-  void* library = dlopen(std::getenv("TUTTI_REAL_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nullptr;
-  real = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"))();
+  real = open_real_plugin();
+  if (real == nullptr) return nullptr;
   changed = *real;
   changed.PJRT_Client_Create = create;
   changed.PJRT_Client_AddressableDevices = list_devices;

@@ -1,11 +1,10 @@
 // A plugin that is another one, TUTTI_REAL_PLUGIN, but for failures: while TUTTI_FAIL_CODE is set, runs end with an error of that code and
 // the text "the device fell off the bus". count_uploads() tells how many values went to the device.
-#include <dlfcn.h>
-#include <pjrt_c_api.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+
+#include "real_plugin.h"
 
 namespace {
 
@@ -46,9 +45,8 @@ extern "C" int count_uploads() { return uploads; }
 
 extern "C" const PJRT_Api* GetPjrtApi() {
   static PJRT_Api changed;
-  void* library = dlopen(std::getenv("TUTTI_REAL_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nullptr;
-  real = reinterpret_cast<const PJRT_Api* (*)()>(dlsym(library, "GetPjrtApi"))();
+  real = open_real_plugin();
+  if (real == nullptr) return nullptr;
   changed = *real;
   changed.PJRT_Error_Message = message_of;
   changed.PJRT_Error_GetCode = code_of;

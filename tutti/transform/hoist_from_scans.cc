@@ -228,22 +228,14 @@ class Loop {
 }  // namespace
 
 Graph hoist_from_scans(const Graph& graph) {
-  Rebuild rebuild(graph);
-  for (const Node& node : graph.nodes()) {
-    if (!node.body) {
-      rebuild.copy(node);
-      continue;
-    }
-    Node inner = node;
-    inner.body = std::make_shared<const Graph>(hoist_from_scans(*node.body));
-    Loop loop(rebuild, inner);
+  return rewrite_scans(graph, hoist_from_scans, [](Rebuild& rebuild, const Node& node) {
+    Loop loop(rebuild, node);
     if (loop.changes()) {
       loop.rewrite();
     } else {
-      rebuild.copy(inner);
+      rebuild.copy(node);
     }
-  }
-  return rebuild.finish();
+  });
 }
 
 }  // namespace tutti

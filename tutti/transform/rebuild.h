@@ -32,6 +32,22 @@ class Rebuild {
   size_t mapped_ = 0;  // nodes of the new graph
 };
 
+// A pass that rewrites scans: their bodies go through it first, and then rewrite(rebuild, scan) makes or copies each.
+template <class Rewrite>
+Graph rewrite_scans(const Graph& graph, Graph (*pass)(const Graph&), const Rewrite& rewrite) {
+  Rebuild rebuild(graph);
+  for (const Node& node : graph.nodes()) {
+    if (!node.body) {
+      rebuild.copy(node);
+      continue;
+    }
+    Node inner = node;
+    inner.body = std::make_shared<const Graph>(pass(*node.body));
+    rewrite(rebuild, inner);
+  }
+  return rebuild.finish();
+}
+
 // The node that made a value. Adding nodes to the graph moves nodes: copy what is needed from it before.
 inline const Node& made_by(Value value) { return value.graph().maker(value.id()); }
 

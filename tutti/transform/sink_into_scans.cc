@@ -143,17 +143,7 @@ void rewrite(Rebuild& rebuild, const Node& node, const std::vector<int>& uses) {
 
 Graph sink_into_scans(const Graph& graph) {
   const std::vector<int> uses = count_uses(graph);
-  Rebuild rebuild(graph);
-  for (const Node& node : graph.nodes()) {
-    if (!node.body) {
-      rebuild.copy(node);
-      continue;
-    }
-    Node inner = node;
-    inner.body = std::make_shared<const Graph>(sink_into_scans(*node.body));
-    rewrite(rebuild, inner, uses);
-  }
-  return rebuild.finish();
+  return rewrite_scans(graph, sink_into_scans, [&](Rebuild& rebuild, const Node& node) { rewrite(rebuild, node, uses); });
 }
 
 }  // namespace tutti

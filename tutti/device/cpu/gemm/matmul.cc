@@ -249,11 +249,13 @@ void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue
   }
   const int64_t size = cpu::packed_size(depth, columns);
   const Panels all = panels_at(workspace, depth, columns, left());
-  for (int64_t i = 0; divides && i < batch; ++i) {
-    cpu::pack(matrix(b, i), all, workspace);
-    multiply(i, a, all, epilogue, c, threads);
+  if (divides) {
+    for (int64_t i = 0; i < batch; ++i) {
+      cpu::pack(matrix(b, i), all, workspace);
+      multiply(i, a, all, epilogue, c, threads);
+    }
+    return;
   }
-  if (divides) return;
   team(threads, batch, [&](int64_t i, int slot) {
     Panels panels = all;
     float* place = workspace + slot * size;
