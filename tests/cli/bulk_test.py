@@ -377,7 +377,9 @@ class Tables(program.ProgramTest):
     def test_rows_are_the_same_whatever_the_workers_and_batches(self):
         whole, run = self.answers("x.npy")
         self.assertEqual((len(whole), run["samples"], run["failed"]), (300_000, 300_000, 0))
-        self.assertGreater(run["batch"], 32, "a small model gains from larger batches")
+        self.assertGreaterEqual(run["batch"], 32, "which is measured: how much larger is the machine's to say")
+        found, run = self.answers("x.npy", "--batch", "128")
+        np.testing.assert_array_equal(found, whole)
         self.assertEqual([stage["name"] for stage in run["stages"]], ["source", "device", "writer"])  # whose threads read the rows
         self.assertEqual(run["stages"][0]["items"], 300_000)
         for words in (["--batch", "32"], ["--batch", "7", "--workers", "8"], ["--workers", "1", "--queue", "1"], ["--batch", "100000"]):
