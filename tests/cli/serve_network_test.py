@@ -94,8 +94,10 @@ class NetworkTest(LifeTest):
         self.refuse(2, "--http", "serve", DATA / "dense.keras")
 
     def test_a_full_queue_refuses_at_once_and_gone_clients_are_not_computed(self):
+        import tritonclient.grpc as kind
+
         # A batch waits for more for a while, so that requests are queued at will.
-        server = self.start("--http", ":0", "--grpc", ":0", "--queue", "4", "--max-wait", "1500000")
+        server = self.start("--http", ":0", "--grpc", ":0", "--queue", "4", "--max-wait", "5000000")
         host, port = server.http.rsplit(":", 1)
         body = json.dumps({"instances": [[1, 2, 3, 4]]}).encode()
         text = f"POST /v1/models/dense:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
@@ -108,9 +110,7 @@ class NetworkTest(LifeTest):
             self.post(server, "/v1/models/dense:predict", {"instances": [[1, 2, 3, 4]]})
         with caught.exception as error:
             self.assertEqual((error.code, error.headers["Retry-After"]), (503, "1"))
-        self.assertLess(time.monotonic() - begin, 1)
-        import tritonclient.grpc as kind
-
+        self.assertLess(time.monotonic() - begin, 4)
         with kind.InferenceServerClient(server.grpc) as client:
             given = kind.InferInput("features", [1, 4], "FP32")
             given.set_data_from_numpy(np.ones((1, 4), "float32"))
