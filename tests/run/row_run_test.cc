@@ -31,7 +31,7 @@ TEST(row_run, rows_come_in_order_whatever_the_threads_do) {
       BatchPredictor predictor(table.net, {.batch = 1 << 20, .device = "cpu", .threads = threads});
       std::vector<std::byte> found;
       std::atomic<int64_t> calls = 0;
-      RowRun run(predictor, table.rows, 8 * batch, batch,
+      RowRun run(predictor, table.rows, batch, 8,
                  {.fetch =
                       [&](int64_t first, int64_t count, Slots slots) {
                         if (++calls % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -42,23 +42,25 @@ TEST(row_run, rows_come_in_order_whatever_the_threads_do) {
                         ASSERT_EQ(outputs[0].size(), static_cast<size_t>(count) * 28);
                         found.insert(found.end(), outputs[0].begin(), outputs[0].end());
                       }});
-      for (int64_t first = 0; first < 1000; first += 8 * batch) run.run(first, std::min<int64_t>(8 * batch, 1000 - first));
+      const std::atomic<bool> stop = false;
+      EXPECT_EQ(run.run(0, 600, stop), 600);
+      EXPECT_EQ(run.run(600, 400, stop), 400);
       ASSERT_TRUE(std::ranges::equal(found, table.expected.bytes())) << threads << " threads, " << batch << " at a time";
       const auto counters = run.counters();
       ASSERT_EQ(counters.size(), 3u);
       EXPECT_EQ(counters[0].items, 1000);
-      EXPECT_EQ(counters[1].items, (1000 / (8 * batch)) * 8 + (1000 % (8 * batch) + batch - 1) / batch);
+      EXPECT_EQ(counters[1].items, (600 + batch - 1) / batch + (400 + batch - 1) / batch);
       for (const StageCounters& stage : counters) EXPECT_GT(stage.busy, 0) << stage.name;
     }
 }
 
-TEST(row_run, of_a_piece_that_fails_only_a_beginning_is_written) {
+TEST(row_run, of_rows_that_fail_only_a_beginning_is_written) {
   constexpr int64_t rows = 60'000;
   const Table table(rows);
   for (const bool reading : {true, false}) {
     BatchPredictor predictor(table.net, {.batch = 1 << 20, .device = "cpu", .threads = 2});
     std::vector<std::byte> found;
-    RowRun run(predictor, table.rows, rows, 32,
+    RowRun run(predictor, table.rows, 32, 20,
                {.fetch =
                     [&](int64_t first, int64_t count, Slots slots) {
                       if (reading && first >= rows / 2) throw InvalidArgument("test", "no more rows");
@@ -69,11 +71,35 @@ TEST(row_run, of_a_piece_that_fails_only_a_beginning_is_written) {
                       if (!reading && !found.empty()) throw InvalidArgument("test", "no more room");
                       found.insert(found.end(), outputs[0].begin(), outputs[0].end());
                     }});
-    EXPECT_THROW(run.run(0, rows), InvalidArgument);
+    const std::atomic<bool> stop = false;
+    EXPECT_THROW(run.run(0, rows, stop), InvalidArgument);
     ASSERT_LT(found.size(), table.expected.bytes().size());
     ASSERT_TRUE(std::ranges::equal(found, table.expected.bytes().first(found.size())));
     EXPECT_GT(found.size(), 0u);
   }
+}
+
+TEST(row_run, what_was_begun_is_finished_when_it_is_stopped) {
+  const Table table(10'000);
+  BatchPredictor predictor(table.net, {.batch = 1 << 20, .device = "cpu", .threads = 3});
+  std::vector<std::byte> found;
+  std::atomic<bool> stop = false;
+  RowRun run(predictor, table.rows, 32, 6,
+             {.fetch =
+                  [&](int64_t first, int64_t count, Slots slots) {
+                    if (first >= 3000) stop = true;
+                    table.fetch(first, count, slots);
+                  },
+              .write =
+                  [&](int64_t, std::span<const std::span<const std::byte>> outputs) {
+                    std::this_thread::sleep_for(std::chrono::microseconds(100));  // the others wait for a place
+                    found.insert(found.end(), outputs[0].begin(), outputs[0].end());
+                  }});
+  const int64_t written = run.run(0, 10'000, stop);
+  EXPECT_GT(written, 3000);
+  EXPECT_LT(written, 10'000);
+  ASSERT_EQ(found.size(), static_cast<size_t>(written) * 28);
+  EXPECT_TRUE(std::ranges::equal(found, table.expected.bytes().first(found.size())));
 }
 
 }  // namespace

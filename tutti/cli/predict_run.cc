@@ -78,25 +78,22 @@ class PredictRun {
 
   // A table, by the device's own threads.
   void run_rows() {
+    const RowRun* counting = nullptr;
     RowRun rows(
-        predictor_, input_.rows(), piece_, batch_,
+        predictor_, input_.rows(), batch_, (piece_ + batch_ - 1) / batch_,
         {.fetch = [&](int64_t first, int64_t count, Slots slots) { input_.prepare({.name = "", .first = first, .samples = count}, slots); },
-         .write = [&](int64_t count, auto outputs) { journal_->append(count, outputs); }});
-    const int64_t all = *input_.samples();
-    journal_->expect(all);
+         .write =
+             [&](int64_t count, auto outputs) {
+               journal_->append(count, outputs);
+               done_ += count;
+               progress_->update(done(), bottleneck(counting->counters()));
+             }});
+    counting = &rows;
+    const int64_t left = *input_.samples() - journal_->resumed();
+    journal_->expect(*input_.samples());
     const Stopwatch watch;
-    run_until_end_or_signal(
-        [&](const std::atomic<bool>& stop) {
-          for (int64_t first = journal_->resumed(), count = 0; first < all; first += count) {
-            if (stop) return false;
-            count = std::min(piece_, all - first);
-            rows.run(first, count);
-            done_ += count;
-            progress_->update(done(), bottleneck(rows.counters()));
-          }
-          return true;
-        },
-        [] { return false; });
+    run_until_end_or_signal([&](const std::atomic<bool>& stop) { return rows.run(journal_->resumed(), left, stop) == left; },
+                            [] { return false; });
     finish(rows.counters(), watch.seconds());
   }
 
@@ -140,7 +137,7 @@ class PredictRun {
     row_a_sample_ = std::all_of(outputs.begin(), outputs.end(), [&](const Tensor& output) { return output.shape()[0] == some; });
     // Rows of a table are handed on in pieces that are worth it, some batches each.
     const bool alone = input_.knows_rows_by_number() && prepared.is_side_by_side() && !nan_members_.any();
-    constexpr int64_t worth = 768 << 10;
+    const int64_t worth = alone ? 1 << 20 : 768 << 10;
     int64_t bytes = 1;
     for (const Tensor& output : outputs) bytes += output.type().bytes() / some;
     for (const Type& row : rows) bytes += alone ? 0 : row.bytes();  // whose rows are held for a batch only

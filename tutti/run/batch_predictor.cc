@@ -83,12 +83,7 @@ void PreparedPrediction::begin() {
 
 // While a batch computes, the inputs of the next go over.
 void PreparedPrediction::end() {
-  if (is_side_by_side())
-    return for_each_batch([](Batch& batch, Predictor& predictor) {
-      copy(batch.before);
-      compute(predictor, batch.inputs, batch.outputs);
-      copy(batch.after);
-    });
+  if (is_side_by_side()) return end_side_by_side();
   for (size_t i = 0; i < batches_.size(); ++i) {
     Batch& batch = batches_[i];
     if (i + 1 < batches_.size()) begin(i + 1);
@@ -96,18 +91,22 @@ void PreparedPrediction::end() {
     if (batch.begun)
       predictor.end(*std::exchange(batch.begun, {}), batch.outputs);
     else
-      compute(predictor, batch.inputs, batch.outputs);
+      tutti::compute(predictor, batch.inputs, batch.outputs);
     copy(batch.after);
   }
 }
 
-void PreparedPrediction::for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body) {
+void PreparedPrediction::end_side_by_side() {
   std::mutex mutex;
   std::exception_ptr failure;
   std::atomic<size_t> next = 0;  // one after another, whoever is free
-  device_->side_by_side(threads_, threads_, [&](int64_t, int slot) {
+  side_by_side([&](int thread) {
     try {
-      for (size_t i; (i = next++) < batches_.size();) body(batches_[i], (*batches_[i].predictors)[static_cast<size_t>(slot)]);
+      for (size_t i; (i = next++) < batches_.size();) {
+        copy(batches_[i].before);
+        tutti::compute((*batches_[i].predictors)[static_cast<size_t>(thread)], batches_[i].inputs, batches_[i].outputs);
+        copy(batches_[i].after);
+      }
     } catch (...) {
       next = batches_.size();
       std::scoped_lock lock(mutex);
@@ -117,22 +116,23 @@ void PreparedPrediction::for_each_batch(const std::function<void(Batch& batch, P
   if (failure) std::rethrow_exception(failure);
 }
 
-void PreparedPrediction::run(const Fetch& fetch, const Computed& computed) {
-  for_each_batch([&](Batch& batch, Predictor& predictor) {
-    const auto& types = predictor.input_types();
-    std::vector<std::span<const std::byte>> inputs;
-    std::vector<std::span<std::byte>> slots;
-    for (size_t i = 0; i < types.size(); ++i) {
-      const std::span<std::byte> all = predictor.input(i);
-      inputs.push_back(all);
-      slots.push_back(all.first(all.size() / static_cast<size_t>(types[i].shape[0]) * static_cast<size_t>(batch.count)));
-      std::ranges::fill(all.subspan(slots.back().size()), std::byte{0});
-    }
-    fetch(batch.first, batch.count, slots);
-    compute(predictor, inputs, batch.outputs);
-    copy(batch.after);
-    computed(batch.first, batch.count);
-  });
+void PreparedPrediction::side_by_side(const std::function<void(int thread)>& body) const {
+  device_->side_by_side(threads_, threads_, [&](int64_t, int thread) { body(thread); });
+}
+
+std::vector<std::span<std::byte>> PreparedPrediction::inputs(size_t batch, int thread) const {
+  Predictor& predictor = (*batches_[batch].predictors)[static_cast<size_t>(thread)];
+  std::vector<std::span<std::byte>> out;
+  for (size_t i = 0; i < predictor.input_types().size(); ++i) out.push_back(predictor.input(i));
+  return out;
+}
+
+void PreparedPrediction::compute(size_t batch, int thread) const {
+  const Batch& one = batches_[batch];
+  const auto given = inputs(batch, thread);
+  const std::vector<std::span<const std::byte>> inputs(given.begin(), given.end());
+  tutti::compute((*one.predictors)[static_cast<size_t>(thread)], inputs, one.outputs);
+  copy(one.after);
 }
 
 void PreparedPrediction::pad(Batch& batch) {

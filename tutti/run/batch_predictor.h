@@ -23,13 +23,12 @@ class PreparedPrediction {
     begin();
     end();
   }
-  // The same of samples that nobody has given yet: each thread fetches those of its batch just before it computes them, so that they come
-  // from its cache. On devices that compute in host memory. fetch() writes samples from `first` on, so many as go into `inputs`, and is
-  // called from several threads at once.
-  using Fetch = std::function<void(int64_t first, int64_t count, std::span<const std::span<std::byte>> inputs)>;
-  // Called by the thread that has computed them: rows of outputs() from `first` on are there.
-  using Computed = std::function<void(int64_t first, int64_t count)>;
-  void run(const Fetch& fetch, const Computed& computed);
+  // Of samples that nobody has given: batch by batch, on a device that computes in host memory. Each thread, below threads(), computes in
+  // side_by_side() only; it writes samples into inputs() first, which come from its cache then.
+  void side_by_side(const std::function<void(int thread)>& body) const;
+  size_t batches() const { return batches_.size(); }
+  std::vector<std::span<std::byte>> inputs(size_t batch, int thread) const;
+  void compute(size_t batch, int thread) const;
   // The same in halves: on a device that computes by itself, the first batch is under way between them.
   void begin();
   void end();
@@ -56,8 +55,7 @@ class PreparedPrediction {
   };
   static void pad(Batch& batch);
   void begin(size_t batch);
-  // body(batch, predictor) for each batch, side by side where that is.
-  void for_each_batch(const std::function<void(Batch& batch, Predictor& predictor)>& body);
+  void end_side_by_side();
   std::shared_ptr<Device> device_;
   int threads_ = 1;
   std::vector<Tensor> inputs_, outputs_;
@@ -73,7 +71,7 @@ class BatchPredictor {
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs);
   // `batch`: at most so many samples together, if fewer than batch().
   PreparedPrediction prepare(const std::vector<Tensor>& inputs, std::optional<int64_t> batch = {});
-  // For run(fetch): so many samples, of which one is `rows`.
+  // So many samples, of which one is `rows`, to be given later.
   PreparedPrediction prepare(const std::vector<Type>& rows, int64_t samples, int64_t batch);
   const keras::AnyModel& model() const { return *model_; }
   int64_t batch() const { return options_.batch; }

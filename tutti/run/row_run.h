@@ -19,22 +19,21 @@ struct RowStages {
 
 class RowRun {
  public:
-  // Of models whose samples are independent. `rows`: one sample of each input; at most `piece` at a time, in batches.
-  RowRun(BatchPredictor& predictor, std::vector<Type> rows, int64_t piece, int64_t batch, RowStages stages);
-  // The next so many, at most a piece. Throws what fetch() or write() throw; what was written is a beginning of the piece then.
-  void run(int64_t first, int64_t count);
-  // Seconds of all threads together; of whole pieces.
+  // Of models whose samples are independent. `rows`: one sample of each input. Results of so many batches have a place until they are
+  // written.
+  RowRun(BatchPredictor& predictor, const std::vector<Type>& rows, int64_t batch, int64_t places, RowStages stages);
+  // So many rows, or fewer when `stop` is set: then what was begun is finished. Throws what fetch() or write() throw; what was written is a
+  // beginning of the rows then. Gives how many were written.
+  int64_t run(int64_t first, int64_t count, const std::atomic<bool>& stop);
+  // Seconds of all threads together, so far; from any thread.
   std::vector<StageCounters> counters() const;
 
  private:
-  BatchPredictor& predictor_;
-  const std::vector<Type> rows_;
-  const int64_t piece_, batch_;
+  const int64_t batch_;
   const RowStages stages_;
-  PreparedPrediction whole_;  // a piece, again and again
-  int64_t done_ = 0, batches_ = 0;
-  std::atomic<int64_t> fetching_ = 0, writing_ = 0;  // nanoseconds
-  double seconds_ = 0;
+  const PreparedPrediction places_;
+  std::atomic<int64_t> rows_ = 0, batches_ = 0;
+  std::atomic<int64_t> fetching_ = 0, computing_ = 0, writing_ = 0, waiting_ = 0;  // nanoseconds
 };
 
 }  // namespace tutti
