@@ -168,7 +168,8 @@ TEST(cpu_matmul, small_products_need_no_packing) {
 }
 
 TEST(cpu_matmul, a_few_products_are_divided_between_threads) {
-  for (const Case& shape : {Case{150, 20, 40}, Case{150, 130, 70}, Case{7, 300, 200}}) {  // near, packed, packed with few rows
+  for (const Case& shape :
+       {Case{150, 20, 40}, Case{150, 130, 70}, Case{7, 300, 200}, Case{150, 77, 1}}) {  // near, packed, with few rows, dots
     const auto& [m, k, n] = shape;
     const BatchedMatmul product{2, m, k, n, k, m * k, n, 1, k * n, n, m * n, n};
     const auto a = normal_floats(2 * m * k, 1), b = normal_floats(2 * k * n, 2), residual = normal_floats(2 * m * n, 3);
@@ -214,7 +215,8 @@ TEST(cpu_matmul, small_batched_products_agree_with_plain_loops) {
         for (const bool transposed : {false, true})
           for (const bool biased : {false, true}) {
             SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n << (transposed ? " transposed" : "") << (biased ? " biased" : ""));
-            const int64_t a_stride = k + 1, b_stride = (transposed ? k : n) + 2, b_step = (transposed ? n : k) * b_stride, c_stride = n + 3;
+            const int64_t a_stride = k + 1, b_stride = (transposed ? k : n) + 2, b_step = (transposed ? n : k) * b_stride,
+                          c_stride = n == 1 ? 1 : n + 3;
             const auto a = normal_floats(batch * m * a_stride, 1), b = normal_floats(batch * b_step, 2), bias = normal_floats(n, 3);
             std::vector<float> c(static_cast<size_t>(batch * m * c_stride), 77.0f);
             const BatchedMatmul product{

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/gemm/near_kernel.h"
+#include "tutti/device/cpu/gemm/row_dots.h"
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
@@ -173,7 +174,8 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
 }
 
 int64_t BatchedMatmul::workspace(int threads) const {
-  return is_near() ? 0 : std::max<int64_t>(1, threads) * cpu::packed_size(depth, columns);
+  const int64_t each = is_column() ? padded_size(depth) : is_near() ? 0 : cpu::packed_size(depth, columns);
+  return std::max<int64_t>(1, threads) * each;
 }
 
 // One row of a narrow B sums in another order: packed_matrix.h.
@@ -215,7 +217,31 @@ void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Ep
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
-bool BatchedMatmul::is_tiny() const { return columns > 0 && columns <= kFewColumns && depth * columns <= kTinyMatrix; }
+bool BatchedMatmul::is_tiny() const { return columns > 0 && columns <= kFewColumns && depth * columns <= kTinyMatrix && !is_column(); }
+
+bool BatchedMatmul::is_column() const {
+  constexpr int64_t vector = 16;  // of the widest; less is not worth it
+  return columns == 1 && c_stride == 1 && depth >= vector && a_column_stride == 1;
+}
+
+void BatchedMatmul::run_column(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
+  const auto rows_of = [&](int64_t i, int64_t first, int64_t last, const float* column) {
+    Epilogue own = epilogue;
+    if (own.bias) own.bias += i * bias_step;
+    if (own.residual) own.residual += i * c_step + first * own.residual_stride;
+    row_dots(last - first, a + i * a_step + first * a_stride, a_stride, column, depth, own, c + i * c_step + first);
+  };
+  if (batch >= threads)
+    return team(threads, batch, [&](int64_t i, int slot) {
+      float* column = workspace + slot * padded_size(depth);
+      pad_column(b + i * b_step, depth, b_row_stride, column);
+      rows_of(i, 0, rows, column);
+    });
+  for (int64_t i = 0; i < batch; ++i) {
+    pad_column(b + i * b_step, depth, b_row_stride, workspace);
+    share(rows, threads, [&](int64_t first, int64_t last) { rows_of(i, first, last, workspace); });
+  }
+}
 
 void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threads) const {
   using Multiply = void (*)(int64_t, int64_t, const float*, int64_t, const float*, float*, int64_t);
@@ -233,6 +259,7 @@ void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threa
 }
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
+  if (is_column()) return run_column(a, b, epilogue, c, workspace, threads);
   if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
   const bool divides = batch < threads;  // each product between the threads
   if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });

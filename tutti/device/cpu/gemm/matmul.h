@@ -28,6 +28,7 @@ struct BatchedMatmul {
   int64_t a_column_stride = 1;  // floats from element to element of a row; other than 1 only of what is_near()
 
   bool is_near() const;                  // B is row-major and stays in the first-level cache: neither side is moved
+  bool is_column() const;                // B is one: each row is a dot product of its own
   bool is_tiny() const;                  // arithmetic of a few registers, where an epilogue would cost more than it saves
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
   void run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
@@ -42,6 +43,7 @@ struct BatchedMatmul {
   }
 
  private:
+  void run_column(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
   void run_tiny(const float* a, const float* b, float* c, int threads) const;
   LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }

@@ -68,29 +68,32 @@ namespace tutti::cpu {
 
 HWY_EXPORT(dot_rows);
 
-PaddedColumns::PaddedColumns(const float* from, int64_t depth, int64_t stride, int64_t count, int64_t step) : depth_(depth), count_(count) {
+int64_t padded_size(int64_t depth) {
   constexpr int64_t widest = 16;  // floats of a vector
-  padded_ = (depth + widest - 1) / widest * widest;
-  storage_ = aligned_floats(count * padded_);
-  std::fill_n(storage_.get(), count * padded_, 0.0f);
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t k = 0; k < depth; ++k) storage_[i * padded_ + k] = from[i * step + k * stride];
+  return (depth + widest - 1) / widest * widest;
 }
 
-namespace {
-
-// Some rows of one product.
-void dot_product(int64_t first, int64_t last, const float* a, int64_t a_stride, const float* b, int64_t depth, Epilogue epilogue,
-                 float* c) {
-  if (epilogue.residual) epilogue.residual += first * epilogue.residual_stride;
-  HWY_DYNAMIC_DISPATCH(dot_rows)(last - first, a + first * a_stride, a_stride, b, depth, epilogue, c + first);
-  if (!epilogue.in_registers()) activate(epilogue, c + first, 1, last - first, last - first);
+void pad_column(const float* from, int64_t depth, int64_t stride, float* place) {
+  for (int64_t k = 0; k < depth; ++k) place[k] = from[k * stride];
+  std::fill(place + depth, place + padded_size(depth), 0.0f);
 }
 
-}  // namespace
+PaddedColumns::PaddedColumns(const float* from, int64_t depth, int64_t stride, int64_t count, int64_t step)
+    : storage_(aligned_floats(count * cpu::padded_size(depth))), depth_(depth), count_(count), padded_(cpu::padded_size(depth)) {
+  for (int64_t i = 0; i < count; ++i) pad_column(from + i * step, depth, stride, storage_.get() + i * padded_);
+}
+
+void row_dots(int64_t rows, const float* a, int64_t a_stride, const float* b, int64_t depth, const Epilogue& epilogue, float* c) {
+  HWY_DYNAMIC_DISPATCH(dot_rows)(rows, a, a_stride, b, depth, epilogue, c);
+  if (!epilogue.in_registers()) activate(epilogue, c, 1, rows, rows);
+}
 
 void row_dots(int64_t rows, const float* a, int64_t a_stride, const PaddedColumns& b, const Epilogue& epilogue, float* c, int threads) {
-  share(rows, threads, [&](int64_t first, int64_t last) { dot_product(first, last, a, a_stride, b.data(), b.depth(), epilogue, c); });
+  share(rows, threads, [&](int64_t first, int64_t last) {
+    Epilogue own = epilogue;
+    if (own.residual) own.residual += first * own.residual_stride;
+    row_dots(last - first, a + first * a_stride, a_stride, b.data(), b.depth(), own, c + first);
+  });
 }
 
 void row_dots(int64_t rows, const float* a, int64_t a_stride, int64_t a_step, const PaddedColumns& b, const Epilogue& epilogue, float* c,
@@ -100,7 +103,7 @@ void row_dots(int64_t rows, const float* a, int64_t a_stride, int64_t a_step, co
       Epilogue own = epilogue;
       if (own.bias) own.bias += i;
       if (own.residual) own.residual += i * rows * own.residual_stride;
-      dot_product(0, rows, a + i * a_step, a_stride, b.data(i), b.depth(), own, c + i * rows);
+      row_dots(rows, a + i * a_step, a_stride, b.data(i), b.depth(), own, c + i * rows);
     }
   });
 }

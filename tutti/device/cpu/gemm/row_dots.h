@@ -22,7 +22,14 @@ class PaddedColumns {
   int64_t depth_, count_, padded_;
 };
 
-// a: [rows, b.depth()], a_stride floats from row to row; c: [rows]. The epilogue's bias is one number, its residual one a row.
+// Floats of one such column, and how it is filled; the place must be 64-byte aligned.
+int64_t padded_size(int64_t depth);
+void pad_column(const float* from, int64_t depth, int64_t stride, float* place);
+
+// a: [rows, depth], a_stride floats from row to row; b: a column that is filled up; c: [rows]. On the calling thread. The epilogue's bias
+// is one number, its residual one a row.
+void row_dots(int64_t rows, const float* a, int64_t a_stride, const float* b, int64_t depth, const Epilogue& epilogue, float* c);
+// a: [rows, b.depth()], a_stride floats from row to row; c: [rows].
 void row_dots(int64_t rows, const float* a, int64_t a_stride, const PaddedColumns& b, const Epilogue& epilogue, float* c, int threads);
 // Of all columns: a product's rows are a_step floats behind those of the one before, c and the residual are [count, rows], bias is [count].
 void row_dots(int64_t rows, const float* a, int64_t a_stride, int64_t a_step, const PaddedColumns& b, const Epilogue& epilogue, float* c,
