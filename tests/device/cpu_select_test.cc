@@ -124,21 +124,41 @@ TEST(cpu_select, a_depthwise_convolution_takes_its_neighbours_where_images_are_l
 }
 
 // [members, samples, features] as a stacked ensemble has them.
-TEST(cpu_select, products_of_known_matrices_take_a_bias_each_and_an_activation_along) {
+struct StackedLayers {
+  Graph graph;
+  Value weights(Shape shape) {
+    Tensor tensor(DType::f32, shape);
+    for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i * 7 % 23) / 23 - 0.4f;
+    return graph.parameter(Graph::Role::weight, "w", tensor.type(), tensor);
+  }
+};
+
+TEST(cpu_select, products_of_known_matrices_take_a_bias_along_and_an_activation) {
   for (int64_t samples : {1, 3})
-    for (int64_t columns : {1, 20}) {
-      Graph graph;
-      Value x = graph.input("x", {DType::f32, {4, samples, 6}});
-      const auto weights = [&](Shape shape) {
-        Tensor tensor(DType::f32, shape);
-        for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i * 7 % 23) / 23 - 0.4f;
-        return graph.parameter(Graph::Role::weight, "w", tensor.type(), tensor);
-      };
-      Value y = dot_general(x, weights({4, 6, columns}), {{0}, {0}, {2}, {1}});
-      graph.output("y", maximum(y + broadcast_in_dim(weights({4, columns}), y.shape(), {0, 2}), 0.0));
-      EXPECT_EQ(step_names(graph), Names{"batched matmul+bias+relu"});
-      expect_same_as_reference(graph);
-    }
+    for (int64_t columns : {1, 20})
+      for (const bool shared : {false, true}) {  // a bias each, or one of all
+        StackedLayers made;
+        Value x = made.graph.input("x", {DType::f32, {4, samples, 6}});
+        Value y = dot_general(x, made.weights({4, 6, columns}), {{0}, {0}, {2}, {1}});
+        Value bias = shared ? broadcast_in_dim(made.weights({columns}), y.shape(), {2})
+                            : broadcast_in_dim(made.weights({4, columns}), y.shape(), {0, 2});
+        made.graph.output("y", maximum(y + bias, 0.0));
+        EXPECT_EQ(step_names(made.graph), Names{"batched matmul+bias+relu"});
+        expect_same_as_reference(made.graph);
+      }
+}
+
+// The first layer of members that read the same sample is one wide product.
+TEST(cpu_select, a_wide_product_that_is_cut_into_members_takes_their_biases_along) {
+  for (const bool shared : {false, true}) {
+    StackedLayers made;
+    Value x = made.graph.input("x", {DType::f32, {1, 6}});
+    Value y = reshape(dot_general(x, made.weights({6, 4, 20}), {{}, {}, {1}, {0}}), {4, 1, 20});
+    Value bias = shared ? broadcast_in_dim(made.weights({20}), y.shape(), {2}) : broadcast_in_dim(made.weights({4, 20}), y.shape(), {0, 2});
+    made.graph.output("y", maximum(y + bias, 0.0));
+    EXPECT_EQ(step_names(made.graph), Names{"matmul+bias+relu"});
+    expect_same_as_reference(made.graph);
+  }
 }
 
 // A dense layer in training: x W + b, and the gradients x^T g and (g W^T where the layer before let something through).

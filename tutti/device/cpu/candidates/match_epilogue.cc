@@ -54,6 +54,10 @@ class Matcher {
     int32_t user = selection_.single_user(match_.result);
     if (user < 0) return false;
     const Node& node = selection_.node(user);
+    if (node.op == Op::reshape && ends_in_columns(selection_.type(node.results[0]).shape)) {
+      take(user, "");
+      return true;
+    }
     if (node.results.size() != 1 || !(selection_.type(node.results[0]) == selection_.type(match_.result))) return false;
     switch (node.op) {
       case Op::add: return add(user, other(node));
@@ -64,6 +68,13 @@ class Matcher {
       case Op::tanh: return activation(user, Activation::tanh, "+tanh");
       default: return false;
     }
+  }
+
+  // The same elements in the same order, and the last axes are the columns as before, of one matrix.
+  bool ends_in_columns(const Shape& shape) const {
+    int64_t product = 1;
+    for (int64_t axis = shape.rank(); axis > 0 && product < columns_;) product *= shape[--axis];
+    return products_ == 1 && product == columns_;
   }
 
   ValueId other(const Node& node) const { return node.operands[node.operands[0] == match_.result ? 1 : 0]; }
@@ -84,15 +95,16 @@ class Matcher {
 
   bool add(int32_t node, ValueId term) {
     if (match_.epilogue.activation != Activation::none || term == match_.result) return false;
-    if (!match_.bias && !match_.bias_from && !match_.residual)
-      if (auto vector = vector_of_columns(selection_, term, columns_, products_)) {
-        match_.bias = selection_.known(*vector);
-        if (!match_.bias && bias_ == BiasOf::anything) match_.bias_from = vector;
-        if (match_.bias || match_.bias_from) {
-          take(node, "+bias");
-          return true;
-        }
+    if (!match_.bias && !match_.bias_from && !match_.residual) {
+      const auto vector = vector_of_columns(selection_, term, columns_, products_);
+      if (vector) match_.bias = selection_.known(*vector);
+      if (!match_.bias) match_.bias = shared_bias(term);
+      if (!match_.bias && bias_ == BiasOf::anything) match_.bias_from = vector;
+      if (match_.bias || match_.bias_from) {
+        take(node, "+bias");
+        return true;
       }
+    }
     const bool is_repeated =
         selection_.node(selection_.graph().producer(term)).op == Op::broadcast_in_dim;  // read where it lies, by others
     if (match_.residual || (bias_ == BiasOf::anything && is_repeated) || selection_.number(term) ||
@@ -101,6 +113,36 @@ class Matcher {
     match_.residual = term;
     take(node, "+residual");
     return true;
+  }
+
+  // A known vector that several columns or products share, for each of them.
+  std::optional<Tensor> shared_bias(ValueId term) const {
+    const Node& node = selection_.node(selection_.graph().producer(term));
+    const auto shared = node.op == Op::broadcast_in_dim ? selection_.known(node.operands[0]) : std::nullopt;
+    if (!shared || shared->dtype() != DType::f32) return {};
+    const Shape& shape = selection_.type(term).shape;
+    int64_t first = shape.rank(), rows = 0, columns = 1, products = 1;  // axis of the columns, of the rows
+    while (first > 0 && columns < columns_) columns *= shape[--first];
+    while (rows < first && products < products_) products *= shape[rows++];
+    if (columns != columns_ || products != products_) return {};
+    const Ints &dimensions = node.attributes.ints("dimensions"), from = shared->shape().strides();
+    Ints steps(static_cast<size_t>(shape.rank()), 0);
+    for (size_t i = 0; i < dimensions.size(); ++i) {
+      if (shared->shape()[static_cast<int64_t>(i)] == 1) continue;
+      if (dimensions[i] >= rows && dimensions[i] < first) return {};
+      steps[static_cast<size_t>(dimensions[i])] = from[i];
+    }
+    Tensor all(DType::f32, {products_, columns_});
+    for (int64_t i = 0; i < products_ * columns_; ++i) {
+      int64_t rest = i, at = 0;
+      for (int64_t axis = shape.rank(); axis-- > 0;) {
+        if (axis >= rows && axis < first) continue;
+        at += rest % shape[axis] * steps[static_cast<size_t>(axis)];
+        rest /= shape[axis];
+      }
+      all.as<float>()[static_cast<size_t>(i)] = shared->as<float>()[static_cast<size_t>(at)];
+    }
+    return all;
   }
 
   // select(residual > 0, value, 0)
