@@ -35,7 +35,11 @@ inline int64_t pieces_of(int64_t count, int threads, int64_t least = 1) {
 // thread is slower than the others, they wait for a small piece of it. backwards: each begins at the end of its own.
 template <class Body>
 void share(int64_t count, int threads, int64_t pieces, const Body& body, bool backwards = false) {
-  const int64_t each = threads > 1 && pieces > 0 && pieces % threads == 0 ? pieces / threads : 1, owners = pieces / each;
+  if (threads <= 1 || pieces <= 1) {
+    if (count > 0) body(int64_t{0}, count, 0);
+    return;
+  }
+  const int64_t each = pieces % threads == 0 ? pieces / threads : 1, owners = pieces / each;
   team(threads, pieces, [&](int64_t piece, int slot) {
     const int64_t own = count * (piece / each) / owners, next = count * (piece / each + 1) / owners;
     const auto place = [&](int64_t i) {

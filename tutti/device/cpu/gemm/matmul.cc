@@ -96,6 +96,7 @@ void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue
 // Rows in blocks that stay in the second-level cache while the panels pass by.
 void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Epilogue epilogue, float* c, int64_t c_stride,
                      bool backwards = false) {
+  if (a.count == 1) return multiply_panels(a, b, first, last, epilogue, c, c_stride, backwards);
   const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
   for (int64_t row = 0; row < rows; row += block) {
     a.count = std::min(block, rows - row);

@@ -250,18 +250,18 @@ void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards)
                                            {&one_row_of<2, 0>, &one_row_of<2, 1>, &one_row_of<2, 2>},
                                            {&one_row_of<3, 0>, &one_row_of<3, 1>, &one_row_of<3, 2>}};
   const int64_t alone = kLanes >= 16 && twos == 2 && threes >= 2 ? twos : 0;  // panels of 2 that are a group of their own
-  for (int64_t done = 0, all_threes = threes; threes + twos > 0;) {           // threes from the first on, unless backwards
-    int64_t now = threes == 4 ? 2 : std::min(threes, kMostThrees);            // few sums are left for the end
+  PanelCall call = all;
+  for (int64_t done = 0, all_threes = threes; threes + twos > 0;) {  // threes from the first on, unless backwards
+    int64_t now = threes == 4 ? 2 : std::min(threes, kMostThrees);   // few sums are left for the end
     if (threes == 3) now = 3;
     if (backwards && alone > 0 && twos > 0) now = 0;
     const int64_t also = now == 0 || (alone == 0 && (backwards || threes == now)) ? twos : 0;
     const int64_t column = (now == 0 ? all_threes : backwards ? threes - now : done) * 3 * kLanes;
-    PanelCall call = all;
-    call.b += column * call.b_depth;
-    call.c += column;
-    call.columns -= column;
-    if (call.bias) call.bias += column;
-    if (call.residual) call.residual += column;
+    call.b = all.b + column * all.b_depth;
+    call.c = all.c + column;
+    call.columns = all.columns - column;
+    if (all.bias) call.bias = all.bias + column;
+    if (all.residual) call.residual = all.residual + column;
     table[now][also](call);
     done += now;
     threes -= now;
