@@ -22,6 +22,11 @@ def classifier(units=8):
     return keras.Sequential([keras.Input((6,)), layers.Dense(units, "tanh"), layers.Dense(3, "softmax")])
 
 
+def job_in_order(name, epochs, keys=""):
+    """NAME.keras trained by batches of 16 as they come, with the loss that it was compiled with or that `keys` name; Keras's is history_in_order."""
+    return f'[[job]]\nname = "{name}"\nmodel = "{name}.keras"\nx = "x.npy"\ny = "y.npy"\nepochs = {epochs}\nbatch_size = 16\nshuffle = false\n{keys}\n'
+
+
 class FitTest(ProgramTest):
     """self.x, self.y: 50 samples of 6 numbers in 3 classes, as x.npy and y.npy."""
 
@@ -48,6 +53,9 @@ class FitTest(ProgramTest):
     def refuse_jobs(self, text, words):
         (self.folder / "jobs.toml").write_text(text)
         self.refuse(1, words, "fit", "jobs.toml", "--out", "out")
+
+    def history_in_order(self, net, epochs, **options):
+        return net.fit(self.x, self.y, epochs=epochs, batch_size=16, shuffle=False, verbose=0, **options).history
 
     def history(self, name="a"):
         return columns(self.folder / f"out/{name}/history.csv")

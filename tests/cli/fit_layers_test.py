@@ -1,5 +1,7 @@
 """Layers that draw while training: their numbers are not Keras's, their distributions are."""
 
+import zipfile
+
 import numpy as np
 
 from fit_jobs import FitTest, columns, keras, layers
@@ -137,10 +139,52 @@ class FitLayers(FitTest):
         x = np.random.default_rng(3).normal(0, 1.5, (400, 4, 6, 2)).astype("float32")
         self.expect_alike(layers.ConvLSTM1D(3, 2, recurrent_dropout=0.5, recurrent_initializer="random_normal"), x)
 
-    def test_what_is_not_drawn_is_refused_by_name(self):
-        self.save(keras.Sequential([keras.Input((4, 4, 3)), layers.RandAugment(), layers.Flatten(), layers.Dense(3)]))
+    def test_layers_that_pick_among_layers_have_the_distribution_of_keras(self):
+        """Which layers, and how strong a distortion is, is one draw for a batch."""
+        random = np.random.default_rng(4)
+        ramp = np.linspace(0, 1, 7)[:, None, None] + np.linspace(0, 0.6, 8)[None, :, None] ** 2 + np.array([0.0, 0.7, 0.3])
+        x = np.clip(ramp * 90 + random.normal(30, 12, (6, 7, 8, 3)), 0, 255).astype("float32")
+        self.expect_alike(layers.RandAugment(num_ops=3, factor=(0.2, 0.4), interpolation="nearest"), x, calls=40)
+        self.expect_alike(layers.AugMix(num_chains=2, chain_depth=2), x, calls=40)
+        self.expect_alike(layers.AugMix(alpha=0.3, all_ops=False, value_range=(0, 200)), x, calls=40)
+        x = np.clip(random.normal(100, 60, (4, 40, 48, 1)), 0, 255).astype("float32")
+        self.expect_alike(layers.RandomElasticTransform((0.8, 0.9), (0.4, 1.0)), x, calls=25)
+
+    def test_nothing_is_picked_or_moved_where_the_factors_say_so(self):
+        x = np.random.default_rng(5).uniform(0, 255, (20, 7, 8, 3)).astype("float32")
+        for layer in (layers.RandAugment(num_ops=0), layers.RandomElasticTransform(0.0), layers.RandomElasticTransform(scale=0.0)):
+            theirs, ours = self.squares(layer, x)
+            np.testing.assert_allclose(ours, np.mean(theirs), rtol=1e-5, err_msg=layer.name)
+
+    def test_what_is_picked_does_as_in_keras(self):
+        """With the factor 0 each layer has one result, so a step has one of a few losses."""
+        x = np.clip(np.random.default_rng(6).normal(90, 50, (5, 6, 7, 3)), 0, 255).astype("float32")
+        for value_range in ((0, 255), (0, 1)):
+            images = x if value_range == (0, 255) else x / 255
+            layer = layers.RandAugment(num_ops=1, factor=0.0, value_range=value_range)
+            _, ours = self.squares(layer, images, calls=40)
+            *_, flat, dense = keras.models.load_model(self.folder / "a.keras").layers
+            wanted = np.array([np.mean(np.square(dense(flat(getattr(layer, name)(images, training=True))))) for name in layer._AUGMENT_LAYERS])
+            nearest = np.argmin(np.abs(ours[:, None] - wanted), -1)
+            np.testing.assert_allclose(ours, wanted[nearest], rtol=1e-4)
+            self.assertEqual(len(np.unique(np.round(wanted[nearest], 3))), len(np.unique(np.round(wanted, 3))))
+
+    def test_equalization_by_itself_does_nothing_in_a_model(self):
+        """Its symbolic output is its input, so that Keras's models go around it."""
+        x = np.random.default_rng(5).uniform(0, 255, (20, 7, 8, 3)).astype("float32")
+        theirs, ours = self.squares(layers.Equalization(), x)
+        np.testing.assert_allclose(ours, np.mean(theirs), rtol=1e-5)
+    def test_sizes_that_are_drawn_are_refused_by_name(self):
+        """RandomHeight of Keras 2, under the name of a layer that Keras 3 can write."""
+        self.save(keras.Sequential([keras.Input((4, 4, 3)), layers.RandomZoom(0.2), layers.GlobalAveragePooling2D(), layers.Dense(3)]))
+        with zipfile.ZipFile(self.folder / "a.keras") as file:
+            parts = {name: file.read(name) for name in file.namelist()}
+        parts["config.json"] = parts["config.json"].replace(b"RandomZoom", b"RandomHeight")
+        with zipfile.ZipFile(self.folder / "a.keras", "w") as file:
+            for name, content in parts.items():
+                file.writestr(name, content)
         self.save_arrays(x=np.zeros((4, 4, 4, 3), "float32"), y=np.zeros((4, 3), "float32"))
-        self.refuse_jobs('[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\n', "augments its inputs at random while training")
+        self.refuse_jobs('[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\n', "gives each batch a size that is drawn while training")
 
 
 if __name__ == "__main__":

@@ -7,53 +7,42 @@ import types
 
 import numpy as np
 
-from fit_jobs import FitTest, classifier, columns, keras, layers
+from fit_jobs import FitTest, classifier, columns, job_in_order, keras, layers
 from program import main
 
 
 class Fit(FitTest):
     def test_history_steps_and_weights_are_those_of_keras(self):
         net = self.save(classifier())
-        done = self.run_jobs(
-            """
-            [defaults]
-            epochs = 3
-            batch_size = 16
-            shuffle = false
-            [[job]]
-            name = "a"
-            model = "a.keras"
-            x = "x.npy"
-            y = "y.npy"
+        metrics = ["accuracy", "sparse_categorical_crossentropy"]
+        keys = f'''
             loss = "sparse_categorical_crossentropy"
-            optimizer = { name = "adam", learning_rate = 0.01 }
-            metrics = ["accuracy", "sparse_categorical_crossentropy"]
+            optimizer = {{ name = "adam", learning_rate = 0.01 }}
+            metrics = {metrics}
             validation_split = 0.2
-            """,
-            "--log-steps",
-            "--json",
-        )
-        net.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.Adam(0.01), metrics=["accuracy", "sparse_categorical_crossentropy"])
-        history = net.fit(self.x, self.y, epochs=3, batch_size=16, shuffle=False, validation_split=0.2, verbose=0)
+        '''
+        done = self.run_jobs(job_in_order("a", 3, keys), "--log-steps", "--json")
+        net.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.Adam(0.01), metrics=metrics)
+        history = self.history_in_order(net, 3, validation_split=0.2)
         ours = columns(self.folder / "out/a/history.csv")
-        self.assertEqual(set(ours), {"epoch", *history.history})
-        for key, values in history.history.items():
+        self.assertEqual(set(ours), {"epoch", *history})
+        for key, values in history.items():
             self.expect_close(ours[key], values)
         self.assertEqual(len(columns(self.folder / "out/a/steps.csv")["loss"]), 9)
         job = json.loads(done.out)["jobs"][0]
         self.assertEqual((job["name"], job["steps"], job["stopped_because"]), ("a", 9, "epochs"))
-        self.expect_close(job["loss"], history.history["loss"][-1])
+        self.expect_close(job["loss"], history["loss"][-1])
         opened = keras.models.load_model(self.folder / "out/a/model.keras")
         for a, b in zip(opened.get_weights(), net.get_weights()):
             self.expect_close(a, b, 1e-3)
         # Keras goes on from there, optimizer state included, and we go on from Keras.
         self.expect_close(opened.optimizer.variables[2], net.optimizer.variables[2], 1e-3)
         self.assertEqual(int(opened.optimizer.iterations), 9)
-        opened.save(self.folder / "a.keras")
-        again = net.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0).history["loss"]
-        self.expect_close(opened.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0).history["loss"], again)
-        self.run_jobs('[[job]]\nname = "b"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nepochs = 2\nbatch_size = 16\nshuffle = false')
-        self.expect_close(columns(self.folder / "out/b/history.csv")["loss"], again)
+        opened.save(self.folder / "b.keras")
+        again = self.history_in_order(net, 2)["loss"]
+        self.expect_close(self.history_in_order(opened, 2)["loss"], again)
+        self.run_jobs(job_in_order("b", 2))
+        self.expect_close(self.history("b")["loss"], again)
 
     def test_every_option_of_a_job_has_its_effect(self):
         self.save(classifier())
@@ -335,38 +324,30 @@ class Fit(FitTest):
     def test_several_optimizers_have_weights_of_their_own(self):
         net = keras.Sequential([keras.Input((6,)), layers.Dense(8, "tanh", name="body"), layers.Dense(3, "softmax", name="head")], name="net")
         self.save(net)
-        job = """
-            [[job]]
-            name = "a"
-            model = "a.keras"
-            x = "x.npy"
-            y = "y.npy"
-            loss = "sparse_categorical_crossentropy"
-            epochs = 3
-            batch_size = 16
-            shuffle = false
-            optimizer = {{ name = "multi_optimizer", optimizer_map = {{ default_optimizer = "sgd", optimizer_map = {{ {} }} }} }}
-            """
-        self.run_jobs(job.format('"net/head/.*" = { name = "adam", learning_rate = 0.01 }, "net/body/bias" = "rmsprop"'))
+
+        def job(patterns):
+            optimizer = f'optimizer = {{ name = "multi_optimizer", optimizer_map = {{ default_optimizer = "sgd", optimizer_map = {{ {patterns} }} }} }}'
+            return job_in_order("a", 3, 'loss = "sparse_categorical_crossentropy"\n' + optimizer)
+
+        self.run_jobs(job('"net/head/.*" = { name = "adam", learning_rate = 0.01 }, "net/body/bias" = "rmsprop"'))
         o = keras.optimizers
         net.compile(loss="sparse_categorical_crossentropy", optimizer=o.MultiOptimizer(o.OptimizerMap(o.SGD(), {"net/head/.*": o.Adam(0.01), "net/body/bias": o.RMSprop()})))
-        options = dict(batch_size=16, shuffle=False, verbose=0)
-        self.expect_history(net.fit(self.x, self.y, epochs=3, **options).history)
+        self.expect_history(self.history_in_order(net, 3))
         # Keras opens it, and leaves out the states of the optimizers, as it does with files of its own; here they go on.
         opened = keras.models.load_model(self.folder / "out/a/model.keras")
         self.assertEqual(type(opened.optimizer), type(net.optimizer))
         for ours, wanted in zip(opened.get_weights(), net.get_weights(), strict=True):
             np.testing.assert_allclose(ours, wanted, rtol=1e-3, atol=1e-5)
         net.save(self.folder / "b.keras")
-        more = net.fit(self.x, self.y, epochs=2, **options).history["loss"]
-        self.run_jobs('[[job]]\nname = "b"\nmodel = "b.keras"\nx = "x.npy"\ny = "y.npy"\nepochs = 2\nbatch_size = 16\nshuffle = false')
+        more = self.history_in_order(net, 2)["loss"]
+        self.run_jobs(job_in_order("b", 2))
         self.expect_close(self.history("b")["loss"], more)
         for patterns, words in {
             '"net/(head|body)/.*" = "adam"': "of patterns only '.*' is done",
             '"net/.*" = "adam", ".*/kernel" = "sgd"': "both 'net/.*' and '.*/kernel' fit 'net/body/kernel'",
             '"net/.*" = "multi_optimizer"': "which Keras does not take",
         }.items():
-            self.refuse_jobs(job.format(patterns), words)
+            self.refuse_jobs(job(patterns), words)
 
     def test_a_step_that_does_not_fit_in_memory_computes_some_of_it_again(self):
         rows = 30_000

@@ -105,7 +105,7 @@ class Call {
   bool draws() const;
   // f32 in [0, 1). by_sample: of each sample of the batch its own; else the same for all.
   Value uniform(const Shape& shape, bool by_sample = true);
-  Value normal(const Shape& shape);
+  Value normal(const Shape& shape, bool by_sample = true);
   Value latest(const std::string& name);  // of a statistic, which a call before may have assigned
   void assign(const std::string& name, Value next);
   void add_activity(const Json& regularizer, Value output);

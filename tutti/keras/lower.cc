@@ -339,7 +339,7 @@ Value Call::key(int64_t elements, bool by_sample) {
 }
 
 Value Call::uniform(const Shape& shape, bool by_sample) { return tutti::uniform(key(shape.elements(), by_sample), shape); }
-Value Call::normal(const Shape& shape) { return tutti::normal(key(shape.elements(), true), shape); }
+Value Call::normal(const Shape& shape, bool by_sample) { return tutti::normal(key(shape.elements(), by_sample), shape); }
 
 Variable& Call::own(const std::string& name) {
   for (const auto& variable : scope_.variables())

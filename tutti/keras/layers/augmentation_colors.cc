@@ -5,6 +5,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/augmentation.h"
 #include "tutti/keras/layers/colors.h"
+#include "tutti/keras/layers/histogram_equalization.h"
 #include "tutti/keras/layers/resample.h"
 #include "tutti/keras/layers/windows.h"
 #include "tutti/keras/lower.h"
@@ -47,6 +48,19 @@ Value draw_by_image(Call& c, Value images, Range range) {
   return draw(c, extents, range);
 }
 
+Value drawn_bell(Value deviation, int64_t size, Value reach) {
+  Graph& graph = deviation.graph();
+  const Value distance = iota(graph, {DType::f32, {size}}, 0) - static_cast<double>(size - 1) / 2;
+  Value curve = unary(Op::exponential, square(distance) * -0.5 / broadcast_to(square(deviation), {size}));
+  if (reach) curve = select(compare(abs(distance), broadcast_to(reach, {size}), Direction::LE), curve, full_like(curve, 0));
+  return curve / broadcast_to(sum(curve, {0}, true), {size});
+}
+
+Value drawn_changes(Call& c, Value images) {
+  const Value share = draw_by_image(c, images, factor_of(c.config, "factor", 0));
+  return compare(draw_by_image(c, images, {0, 1}), share, Direction::LT);
+}
+
 namespace {
 
 Range sorted(Range range) { return {std::min(range.low, range.high), std::max(range.low, range.high)}; }
@@ -75,11 +89,8 @@ void require_colours(const Call& c, Value x) {
 
 Value factors(Call& c, Value x, Range range) { return convert(draw_by_image(c, x, range), x.dtype()); }
 
-// For some images: a share of them that is drawn itself.
 Value with_probability(Call& c, Value x, Value changed_images) {
-  const Value share = draw_by_image(c, x, factor_of(c.config, "factor", 0));
-  const Value applies = compare(draw_by_image(c, x, {0, 1}), share, Direction::LT);
-  return select(broadcast_to(applies, x.shape()), changed_images, x);
+  return select(broadcast_to(drawn_changes(c, x), x.shape()), changed_images, x);
 }
 
 Value gray_or_same(Value x) { return x.extent(3) == 1 ? x : rgb_to_gray(x); }
@@ -118,14 +129,6 @@ Value turned(Call& c, Value x, const char* key) {
   hue = select(compare(hue, 0, Direction::LT), hue + 1.0, hue);
   const Value rgb = hsv_to_rgb(concatenate({hue, slice_axis(hsv, 3, 1, 3)}, 3));
   return change_range(clamp_to(rgb, unit), x.dtype(), unit, range);
-}
-
-// The bell curve of a deviation that is drawn, f32 [size].
-Value drawn_bell(Value deviation, int64_t size) {
-  Graph& graph = deviation.graph();
-  const Value distance = iota(graph, {DType::f32, {size}}, 0) - static_cast<double>(size - 1) / 2;
-  const Value curve = unary(Op::exponential, square(distance) * -0.5 / broadcast_to(square(deviation), {size}));
-  return curve / broadcast_to(sum(curve, {0}, true), {size});
 }
 
 }  // namespace
@@ -206,6 +209,17 @@ Outputs random_sharpness(Call& c) {
     const Value smooth = convolve_depthwise(x, broadcast_to(window, {3, 3, x.extent(3), 1}), {{1, 1}, {}, "same", false});
     const Value by = 1.0 - factors(c, x, factor_of(c.config, "factor", 0)) * 2.0;
     return clamp_to(x + (smooth - x) * by, sorted(value_range(c.config)));
+  });
+}
+
+// By the colours of the whole batch, as Keras does while training.
+Outputs equalization(Call& c) {
+  return changed_or_plain(c, [&](Value x) {
+    require_whole_batch(c);
+    const Range range = sorted(value_range(c.config));
+    const Value y =
+        equalize_channels(convert(change_range(x, x.dtype(), range, byte_range), DType::f32), c.config.positive("bins", 256, 1 << 16));
+    return convert(change_range(y, DType::f32, byte_range, range), x.dtype());
   });
 }
 

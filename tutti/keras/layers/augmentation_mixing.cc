@@ -6,33 +6,37 @@
 
 namespace tutti::keras {
 
+void require_whole_batch(const Call& c) {
+  if (c.lowering.fit->is_part)
+    c.config.unsupported("mixes the samples of a batch, which is computed in parts here; hint: --replicas 1, without small batches");
+}
+
+// G. Marsaglia and W. Tsang, A Simple Method for Generating Gamma Variables, 2000. A try fails at one time in twenty; of the eight that are
+// drawn the first good one counts.
+Value log_gamma_draw(Call& c, int64_t n, Value alpha, bool by_sample) {
+  constexpr int64_t tries = 8;
+  const Shape all{n, tries};
+  const Value d = alpha + 2.0 / 3, normal = c.normal(all, by_sample);
+  const Value root = normal / (tutti::sqrt(d) * 3.0) + 1, cube = maximum(root * root * root, 1e-30);
+  const Value limit = square(normal) * 0.5 + d - d * cube + d * tutti::log(cube);
+  const Value good =
+      logical_and(compare(root, 0, Direction::GT), compare(tutti::log(1.0 - c.uniform(all, by_sample)), limit, Direction::LT));
+  const Value which = argmax(convert(good, DType::f32), 1, true);
+  const Value chosen = reshape(take_along_axis(cube, which, 1), {n});
+  return tutti::log(d) + tutti::log(chosen) + tutti::log(1.0 - c.uniform({n}, by_sample)) / alpha;
+}
+
+Value beta_draw(Call& c, int64_t n, Value alpha, bool by_sample) {
+  const Value first = log_gamma_draw(c, n, alpha, by_sample), second = log_gamma_draw(c, n, alpha, by_sample);
+  return logistic(first - second);
+}
+
 namespace {
 
 // The images in an order that is drawn.
 Value shuffled(Call& c, Value images) {
-  if (c.lowering.fit->is_part)
-    c.config.unsupported("mixes the samples of a batch, which is computed in parts here; hint: --replicas 1, without small batches");
+  require_whole_batch(c);
   return take(images, argsort(c.uniform({images.extent(0)}), 0), 0);
-}
-
-// The logarithm of a number with the gamma distribution of shape `alpha`, [1], for each of n samples: G. Marsaglia and W. Tsang, A Simple
-// Method for Generating Gamma Variables, 2000. A try fails at one time in twenty; of the eight that are drawn the first good one counts.
-Value log_gamma_draw(Call& c, int64_t n, Value alpha) {
-  constexpr int64_t tries = 8;
-  const Shape all{n, tries};
-  const Value d = alpha + 2.0 / 3, normal = c.normal(all);
-  const Value root = normal / (tutti::sqrt(d) * 3.0) + 1, cube = maximum(root * root * root, 1e-30);
-  const Value limit = square(normal) * 0.5 + d - d * cube + d * tutti::log(cube);
-  const Value good = logical_and(compare(root, 0, Direction::GT), compare(tutti::log(1.0 - c.uniform(all)), limit, Direction::LT));
-  const Value which = argmax(convert(good, DType::f32), 1, true);
-  const Value chosen = reshape(take_along_axis(cube, which, 1), {n});
-  return tutti::log(d) + tutti::log(chosen) + tutti::log(1.0 - c.uniform({n})) / alpha;
-}
-
-// With the beta distribution of `alpha` twice, [n].
-Value beta_draw(Call& c, int64_t n, Value alpha) {
-  const Value first = log_gamma_draw(c, n, alpha), second = log_gamma_draw(c, n, alpha);
-  return logistic(first - second);
 }
 
 // A weight an image, [n, 1, 1, 1].

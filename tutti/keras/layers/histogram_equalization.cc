@@ -12,17 +12,17 @@ namespace {
 
 constexpr int64_t levels = 256;
 
-// tiles: i32 [tiles, pixels] of levels -> f32 [tiles, levels]
-Value histograms(Value tiles) {
+// tiles: i32 [tiles, pixels] of bins -> f32 [tiles, bins]
+Value histograms(Value tiles, int64_t bins) {
   Graph& graph = tiles.graph();
   int64_t count = tiles.extent(0);
-  Value place = flatten(tiles + iota(graph, tiles.type(), 0) * static_cast<double>(levels));
-  Value counts = full(graph, {DType::f32, {Shape({count, levels}).elements()}}, 0);
+  Value place = flatten(tiles + iota(graph, tiles.type(), 0) * static_cast<double>(bins));
+  Value counts = full(graph, {DType::f32, {Shape({count, bins}).elements()}}, 0);
   ScatterDims dims;
   dims.inserted_window_dims = dims.scatter_dims_to_operand_dims = {0};
   dims.index_vector_dim = 1;
   counts = scatter(counts, place, full(graph, {DType::f32, place.shape()}, 1), dims, "add");
-  return reshape(counts, {count, levels});
+  return reshape(counts, {count, bins});
 }
 
 // f32 [tiles, levels]: what becomes of each level, from 0 to 255.
@@ -77,7 +77,7 @@ Value equalize_tiles(Value images, const Ints& grid, double clip_limit) {
   Value tiles = transpose(reshape(x, {n, rows, tile_h, columns, tile_w, channels}), {0, 1, 3, 5, 2, 4});
   tiles = reshape(tiles, {n * rows * columns * channels, tile_h * tile_w});
   tiles = convert(clamp(convert(tiles, DType::i32), 0, levels - 1), DType::i32);
-  Value table = curves(histograms(tiles), static_cast<double>(tile_h * tile_w), clip_limit);
+  Value table = curves(histograms(tiles, levels), static_cast<double>(tile_h * tile_w), clip_limit);
   table = flatten(ends_repeated(ends_repeated(reshape(table, {n, rows, columns, channels, levels}), 1), 2));
 
   // Positions in the table [n, rows + 2, columns + 2, channels, levels].
@@ -99,6 +99,23 @@ Value equalize_tiles(Value images, const Ints& grid, double clip_limit) {
   };
   Value mixed = across(y.first) * (1 - down) + across(y.second) * down;
   return slice_axis(slice_axis(mixed, 1, 0, height), 2, 0, width);
+}
+
+Value equalize_channels(Value images, int64_t bins) {
+  const int64_t channels = images.extent(3), pixels = images.shape().elements() / std::max<int64_t>(channels, 1);
+  if (Shape({channels, bins}).elements() >= int64_t{1} << 31) fail<InvalidArgument>("keras", "{} bins are too many", bins);
+  const Value x = reshape(transpose(images, {3, 0, 1, 2}), {channels, pixels});
+  const double last = static_cast<double>(bins - 1);
+  const auto bin = [&](Value place) { return convert(clamp(place, 0, last), DType::i32); };
+  const Value counts = histograms(bin(x * last / 255.0), bins), running = cumulative(counts, "add", 1);
+  const Value least =
+      reduce_min(select(compare(running, 0, Direction::GT), running, full_like(running, static_cast<double>(pixels))), {1}, true);
+  const Value span = maximum(static_cast<double>(pixels) - least, 1);
+  const Value curve = clamp(unary(Op::round_nearest_even, (running - least) * 255.0 / span), 0, 255);
+  const Value level = bin(x / 255.0 * last), place = level + iota(x.graph(), level.type(), 0) * static_cast<double>(bins);
+  const Value filled = sum(convert(compare(counts, 0, Direction::GT), DType::f32), {1}, true);
+  const Value y = select(broadcast_to(compare(filled, 1, Direction::LE), x.shape()), x, take(flatten(curve), place, 0));
+  return transpose(reshape(y, {channels, images.extent(0), images.extent(1), images.extent(2)}), {1, 2, 3, 0});
 }
 
 }  // namespace tutti::keras

@@ -35,5 +35,7 @@ class Config;
 Value affine_transformed(const Config& config, Value images, Value transform, const char* fill_mode);
 // The same under projective maps: both places divided by c0 x + c1 y + 1. Outside of the images there is fill_value.
 Value projectively_transformed(const Config& config, Value images, Value transform);
+// The same with places of their own: every pixel comes from so far down and across, [n, h, w, 1].
+Value displaced(const Config& config, Value images, Value down, Value across, const char* fill_mode);
 
 }  // namespace tutti::keras

@@ -299,15 +299,23 @@ Outputs affine_transform(Call& c) {
 
 namespace {
 
+// Each pixel of images [n, h, w, c] from its place, by the config's interpolation, fill_mode (or this one) and fill_value.
+Value sampled(const Config& config, Value x, Value y, Value across, const char* fill_mode) {
+  std::string interpolation = config.text("interpolation", "bilinear");
+  if (interpolation != "bilinear" && interpolation != "nearest")
+    config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
+  Type counts{DType::i32, x.shape()};
+  Value fixed = iota(x.graph(), counts, 0) * static_cast<double>(x.shape().strides()[0]) + iota(x.graph(), counts, 3);
+  return sample(config, x, {{1, y}, {2, across}}, fixed,
+                {interpolation == "bilinear", read_fill(config, fill_mode), config.number("fill_value", 0)});
+}
+
 enum class Map { affine, projective };
 
 Value transformed(const Config& config, Value x, Value transform, Map map, const char* fill_mode) {
   if (transform.rank() != 2 || transform.extent(1) != 8 || (transform.extent(0) != 1 && transform.extent(0) != x.extent(0)))
     config.invalid("'transform' has eight numbers an image; got {}", to_string(transform.type()));
-  std::string interpolation = config.text("interpolation", "bilinear");
-  if (interpolation != "bilinear" && interpolation != "nearest")
-    config.invalid("'interpolation' is nearest or bilinear; got '{}'", interpolation);
-  Type places{transform.dtype(), x.shape()}, counts{DType::i32, x.shape()};
+  Type places{transform.dtype(), x.shape()};
   auto factor = [&](int64_t i) { return reshape(index_axis(transform, 1, i), {transform.extent(0), 1, 1, 1}); };
   Graph& graph = x.graph();
   Value row = iota(graph, places, 1), column = iota(graph, places, 2);
@@ -321,10 +329,7 @@ Value transformed(const Config& config, Value x, Value transform, Map map, const
     y = (y + factor(5)) / depth;
     across = (across + factor(2)) / depth;
   }
-  Ints strides = x.shape().strides();
-  Value fixed = iota(graph, counts, 0) * static_cast<double>(strides[0]) + iota(graph, counts, 3);
-  return sample(config, x, {{1, y}, {2, across}}, fixed,
-                {interpolation == "bilinear", read_fill(config, fill_mode), config.number("fill_value", 0)});
+  return sampled(config, x, y, across, fill_mode);
 }
 
 }  // namespace
@@ -335,6 +340,11 @@ Value affine_transformed(const Config& config, Value x, Value transform, const c
 
 Value projectively_transformed(const Config& config, Value x, Value transform) {
   return transformed(config, x, transform, Map::projective, "constant");
+}
+
+Value displaced(const Config& config, Value x, Value down, Value across, const char* fill_mode) {
+  const auto place = [&](Value by, int64_t axis) { return iota(x.graph(), {by.dtype(), x.shape()}, axis) + broadcast_to(by, x.shape()); };
+  return sampled(config, x, place(down, 1), place(across, 2), fill_mode);
 }
 
 Rows image_operations() {
