@@ -1,5 +1,6 @@
 """The xla devices from the command line: what is found, what is said when something is not, programs for GPUs that are not here."""
 
+import concurrent.futures
 import os
 import pathlib
 
@@ -57,6 +58,35 @@ class Found(program.ProgramTest):
         self.assertTrue(all(file.endswith(".program") for file in kept), kept)
         self.succeed("predict", DATA / "dense.keras", DATA / "dense_in.npz", "-o", "y.npz", "--device", "xla:cpu", environment={"TUTTI_CACHE": "off", "HOME": str(self.folder)})
         self.assertFalse((self.folder / ".cache").exists())
+
+    def test_processes_share_what_is_kept(self):
+        self.usable("xla:cpu")
+
+        (self.folder / "out").mkdir()
+
+        def predict(name, cache="kept"):
+            self.succeed("predict", DATA / "dense.keras", DATA / "dense_in.npz", "-o", f"out/{name}.npz", "--device", "xla:cpu", "--batch", "3", "--cache", cache)
+
+        predict("alone", "alone")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(predict, range(8)))
+        alone, kept = ([path.name for path in sorted((self.folder / folder).iterdir())] for folder in ("alone", "kept"))
+        self.assertEqual(kept, alone)
+        self.assertEqual(len({path.read_bytes() for path in (self.folder / "out").iterdir()}), 1)
+
+    def test_what_a_plugin_says_besides_its_message_is_shown_to_who_asks(self):
+        self.usable("xla:cpu")
+        plugin, real = pathlib.Path(self.program).parent / "tests" / "libfailing_plugin.so", sorted(program.ROOT.glob("build/plugins/lib/python*/site-packages/xla_plugins/*/*.so"))
+        if not real:
+            self.skipTest("the plugin is not in build/plugins")
+        np.save(self.folder / "x.npy", np.zeros((8, 3), "float32"))
+        (self.folder / "jobs.toml").write_text('[[job]]\nname = "a"\nbuild = "dense 1"\ninput = [3]\nx = "x.npy"\ny = "x.npy"\nloss = "mse"\noptimizer = "sgd"\nepochs = 1\n')
+        environment = {"TUTTI_REAL_PLUGIN": str(real[0]), "TUTTI_FAIL_CODE": "13"}
+        message, trace = "[xla] running the program: the device fell off the bus\n", "tutti: === Source Location Trace: ===\ntutti: failing_plugin.cc:1\n"
+        for words in (["predict", DATA / "dense.keras", DATA / "dense_in.npz", "-o", "y.npz"], ["fit", "jobs.toml", "--out", "out"]):
+            self.refuse(1, message, *words, "--device", plugin, environment=environment)
+            run = self.refuse(1, message, *words, "--device", plugin, "--verbose", environment=environment)
+            self.assertIn(trace, run.err)
 
     def test_explain(self):
         self.usable("xla:cpu")

@@ -1,5 +1,4 @@
 // What the xla device has beyond the contract: plugins, several devices, precision, runs that overlap, and plugins that fail.
-#include <dlfcn.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +10,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/device/failing_plugin.h"
 #include "tests/device/run_graph.h"
 #include "tests/sanitized.h"
 #include "tutti/base/error.h"
 #include "tutti/device/report.h"
 #include "tutti/device/xla/plugins.h"
+#include "tutti/device/xla/trace.h"
 #include "tutti/graph/build.h"
 
 namespace tutti {
@@ -242,9 +243,7 @@ TEST_F(xla_device, DISABLED_long_takes_no_more_memory_after_100000_runs) { run_w
 #ifdef TUTTI_FAILING_PLUGIN
 
 TEST_F(xla_device, weights_go_over_once_whatever_the_batch) {
-  setenv("TUTTI_REAL_PLUGIN", plugin_path().c_str(), 1);
-  auto device = open_device(TUTTI_FAILING_PLUGIN);
-  const auto count_uploads = reinterpret_cast<int (*)()>(dlsym(dlopen(TUTTI_FAILING_PLUGIN, RTLD_NOW), "count_uploads"));
+  auto device = open_device(failing_plugin());
   const Tensor w = f32({64, 8}, Floats(512, 1));
   CompileSettings settings;
   std::vector<std::unique_ptr<Program>> programs;
@@ -260,19 +259,22 @@ TEST_F(xla_device, weights_go_over_once_whatever_the_batch) {
 }
 
 TEST_F(xla_device, an_error_in_mid_run_leaves_program_and_process_usable) {
-  setenv("TUTTI_REAL_PLUGIN", plugin_path().c_str(), 1);
-  Runner runner(counter(), TUTTI_FAILING_PLUGIN);
+  Runner runner(counter(), failing_plugin());
   const auto result = [&] { return floats(runner({})[0]); };
   EXPECT_EQ(result(), (Floats{0}));
   EXPECT_EQ(result(), (Floats{1}));
   const std::string expected = "[xla] running the program: the device fell off the bus";
-  setenv("TUTTI_FAIL_CODE", "13", 1);  // internal
+  std::string trace;
+  xla::hear_traces([&](std::string_view lines) { trace += lines; });
+  fail_runs(13);  // internal
   EXPECT_EQ(complaint_of<DeviceError>(result), expected);
+  EXPECT_EQ(trace, "=== Source Location Trace: ===\nfailing_plugin.cc:1");
+  xla::hear_traces({});
   EXPECT_EQ(floats(Runner(counter(), "cpu")({})[0]), (Floats{0}));
   EXPECT_EQ(floats(Runner(counter(), "xla:cpu")({})[0]), (Floats{0}));
-  setenv("TUTTI_FAIL_CODE", "8", 1);  // resource exhausted
+  fail_runs(8);  // resource exhausted
   EXPECT_EQ(complaint_of<OutOfMemory>(result), expected);
-  unsetenv("TUTTI_FAIL_CODE");
+  fail_runs(0);
   EXPECT_EQ(result(), (Floats{2}));  // as if nothing had been
   EXPECT_EQ(result(), (Floats{3}));
 }

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "tutti/base/file.h"
-#include "tutti/data/npz.h"
+#include "tests/fit/fit_case.h"
 #include "tutti/device/device.h"
-#include "tutti/run/train_step.h"
 #include "tutti/transform/stack.h"
 
 namespace tutti {
@@ -16,13 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path root = fs::path(TUTTI_TEST_DATA) / "fit_cases";
-
-std::vector<Tensor> arrays(const NpzReader& file, char prefix) {
-  std::vector<Tensor> out;
-  const auto has = [&](const std::string& name) { return std::find(file.names().begin(), file.names().end(), name) != file.names().end(); };
-  for (std::string name; has(name = prefix + std::to_string(out.size()));) out.push_back(file.open(name).all());
-  return out;
-}
 
 Tensor rows(const Tensor& all, int64_t first, int64_t count) {
   Ints extents = all.shape().extents();
@@ -47,31 +38,13 @@ std::string device_of(const std::string& way) { return way == stacked_device ? "
 // Programs of a case by batch size, and the states they share.
 class Trained {
  public:
-  Trained(const fs::path& folder, const std::string& way, const Json& facts)
-      : stacked_(way == stacked_device),
-        model_(keras::load(folder / "start.keras")),
-        device_(open_device(device_of(way))),
-        optimizer_(keras::read_named(model_.compile_config().at("optimizer"), "optimizer"), Json()) {
-    const Json* own = facts.find("loss");
-    const Json& losses = own != nullptr ? *own : model_.compile_config().at("loss");
-    for (size_t i = 0; i < model_.output_names().size(); ++i)
-      options_.losses.push_back(keras::read_named(losses.is_list() ? losses[i] : losses, "loss"));
-    if (const Json* weights = model_.compile_config().find("loss_weights"); weights != nullptr && weights->is_list())
-      for (const Json& weight : weights->items()) options_.loss_weights.push_back(weight.as_number());
-  }
+  Trained(FitCase& one, const std::string& way) : case_(one), stacked_(way == stacked_device), device_(open_device(device_of(way))) {}
 
   double step(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const std::vector<Tensor>& w) {
     const int64_t batch = x[0].shape()[0];
     auto& program = programs_[batch];
     if (program == nullptr) {
-      options_.batch = batch;
-      options_.input_shapes.clear();
-      options_.targets.clear();
-      options_.sample_weights.clear();
-      for (const Tensor& input : x) options_.input_shapes.push_back(input.shape());
-      for (const Tensor& target : y) options_.targets.push_back(target.type());
-      for (const Tensor& weight : w) options_.sample_weights.push_back(weight.shape());
-      Graph graph = train_step(model_, options_, optimizer_).graph;
+      Graph graph = case_.step_graph(batch);
       const auto twice = [](const Node& state) { return Tensor::stacked(std::vector{state.literal, state.literal}); };
       if (stacked_) graph = stack_models(graph, 2, twice);
       verify(graph);
@@ -81,7 +54,7 @@ class Trained {
       program = device_->compile(graph, settings);
     }
     std::vector<Tensor> inputs;
-    for (size_t i = 0; i < x.size(); ++i) inputs.push_back(x[i].converted(model_.inputs()[i].dtype));
+    for (size_t i = 0; i < x.size(); ++i) inputs.push_back(x[i].converted(case_.model.inputs()[i].dtype));
     inputs.push_back(Tensor::scalar<uint64_t>(1));
     inputs.push_back(Tensor::scalar<uint64_t>(steps_++));
     for (size_t i = 0; i < y.size(); ++i) {
@@ -106,7 +79,7 @@ class Trained {
   // Of the variables, which lie in the order of those of the end.
   std::string difference(const fs::path& end, double tolerance) {
     const keras::Model expected = keras::load(end);
-    const auto ours = model_.variables().flatten(), theirs = expected.variables().flatten();
+    const auto ours = case_.model.variables().flatten(), theirs = expected.variables().flatten();
     for (size_t i = 0; i < ours.size(); ++i) {
       if (!is_float(ours[i]->type.dtype)) continue;
       Tensor now = ours[i]->value;
@@ -129,23 +102,20 @@ class Trained {
   }
 
  private:
+  FitCase& case_;
   bool stacked_;
-  keras::Model model_;
   std::shared_ptr<Device> device_;
-  keras::Optimizer optimizer_;
-  keras::TrainingOptions options_;
   StateBuffers states_;
   std::map<int64_t, std::unique_ptr<Program>> programs_;
   uint64_t steps_ = 0;
 };
 
 void expect_like_keras(const fs::path& folder, const std::string& device) {
-  const auto bytes = read_all(*open_file(folder / "case.json"), 1 << 20);
-  const Json facts = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const NpzReader data(folder / "data.npz");
-  const auto x = arrays(data, 'x'), y = arrays(data, 'y'), w = arrays(data, 'w');
+  FitCase here(folder);
+  const Json& facts = here.facts;
+  const auto &x = here.x, &y = here.y, &w = here.w;
   const int64_t count = x[0].shape()[0], batch = facts.at("batch").as_int();
-  Trained trained(folder, device, facts);
+  Trained trained(here, device);
   const Json* own = facts.find("tolerance");  // of what is computed in 16 bits
   const double of_loss = own != nullptr ? own->as_number() : 2e-4, of_weights = own != nullptr ? own->as_number() : 1e-3;
   const auto part = [&](const std::vector<Tensor>& all, int64_t first, int64_t size) {

@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "tests/device/run_graph.h"
+#include "tests/keras/case_files.h"
 #include "tests/keras/closeness.h"
-#include "tutti/base/json.h"
-#include "tutti/data/npz.h"
-#include "tutti/keras/model.h"
 #include "tutti/transform/append.h"
 #include "tutti/transform/stack.h"
 #include "tutti/tutti.h"
@@ -27,13 +25,6 @@ struct KerasCase {
   fs::path folder;
   std::string format, device;
 };
-
-std::vector<Tensor> arrays(const NpzReader& file, const std::string& prefix) {
-  std::vector<Tensor> found;
-  auto has = [&](const std::string& name) { return std::find(file.names().begin(), file.names().end(), name) != file.names().end(); };
-  for (std::string name; has(name = prefix + std::to_string(found.size()));) found.push_back(file.open(name).all());
-  return found;
-}
 
 Tensor first_sample(const Tensor& batch) {
   Ints extents = batch.shape().extents();
@@ -69,7 +60,7 @@ class KerasCaseTest : public testing::Test {
     } catch (const DeviceError& e) {
       GTEST_SKIP() << e.what();
     }
-    Json facts = read_facts();
+    const Json facts = read_json(case_.folder / "case.json");
     if (const Json* error = facts.find("error")) FAIL() << "Keras failed to make this case:\n" << error->as_string();
     std::string file = case_.folder / ("model." + case_.format);
     if (const Json* refused = facts.find("refused")) {
@@ -80,11 +71,6 @@ class KerasCaseTest : public testing::Test {
   }
 
  private:
-  Json read_facts() const {
-    auto bytes = read_all(*open_file(case_.folder / "case.json"), 1 << 20);
-    return Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-
   void expect_refusal(const std::string& file, const std::string& words) const {
     try {
       compile(load(file), {.device = case_.device});
@@ -97,7 +83,7 @@ class KerasCaseTest : public testing::Test {
 
   void expect_agreement(const std::string& file, const Json& facts) const {
     NpzReader data(case_.folder / "data.npz");
-    std::vector<Tensor> inputs = arrays(data, "in_"), expected = arrays(data, "out_");
+    std::vector<Tensor> inputs = numbered_arrays(data, "in_"), expected = numbered_arrays(data, "out_");
     ASSERT_FALSE(inputs.empty() || expected.empty());
     Model model = load(file);
     std::vector<std::string> names;
@@ -124,19 +110,6 @@ class KerasCaseTest : public testing::Test {
   KerasCase case_;
 };
 
-// The same model with floats a little off.
-keras::Model with_other_weights(const std::string& file) {
-  keras::Model model = keras::load(file);
-  for (keras::Variable* variable : model.variables().flatten()) {
-    if (variable->value.empty() || variable->value.dtype() != DType::f32) continue;
-    Tensor other(variable->type);
-    std::transform(variable->value.as<float>().begin(), variable->value.as<float>().end(), other.as<float>().begin(),
-                   [](float x) { return 0.9f * x + 0.01f; });
-    variable->value = std::move(other);
-  }
-  return model;
-}
-
 class StackedCaseTest : public testing::Test {
  public:
   explicit StackedCaseTest(fs::path folder) : folder_(std::move(folder)) {}
@@ -146,7 +119,7 @@ class StackedCaseTest : public testing::Test {
     const keras::Model one = keras::load(file), other = with_other_weights(file);
     if (!one.problems().empty()) return;  // refused by design: that is tested above
     const NpzReader data(folder_ / "data.npz");
-    std::vector<Tensor> inputs = arrays(data, "in_");
+    std::vector<Tensor> inputs = numbered_arrays(data, "in_");
     keras::LowerOptions options{inputs.at(0).shape()[0]};
     for (const Tensor& input : inputs) options.input_shapes.push_back(input.shape());
     Graph both;

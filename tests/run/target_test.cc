@@ -2,37 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
-
+#include "tests/run/h100_programs.h"
 #include "tests/sanitized.h"
-#include "tutti/data/npz.h"
 #include "tutti/keras/fit/build.h"
 #include "tutti/run/train_step.h"
-#include "tutti/transform/stack.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
 namespace {
-
-// The kernels of a run with a batch of 8, by model of tests/keras/cases.
-const std::map<std::string, int64_t>& recorded_kernels() {
-  static const std::map<std::string, int64_t> all = [] {
-    std::map<std::string, int64_t> out;
-    std::ifstream file(TUTTI_SOURCE_DIR "/tests/run/h100_kernels.txt");
-    std::string line;
-    while (std::getline(file, line)) {
-      std::istringstream words(line);
-      std::string model;
-      int64_t kernels = 0;
-      if (!line.starts_with("#") && words >> model >> kernels) out[model] = kernels;
-    }
-    return out;
-  }();
-  return all;
-}
 
 void require_h100() {
   if (sanitized) GTEST_SKIP() << "the compiler for CUDA is not ours to check";
@@ -48,41 +25,22 @@ class on_h100 : public testing::TestWithParam<const char*> {
   void SetUp() override { require_h100(); }
 };
 
-struct TrainingCase {
-  const char* model;          // of tests/fit/cases.py
-  int64_t kernels, together;  // for one model, and for 32 of them in one program
-};
-
-void PrintTo(const TrainingCase& one, std::ostream* out) { *out << one.model; }
-
-class training_on_h100 : public testing::TestWithParam<TrainingCase> {
- protected:
-  void SetUp() override { require_h100(); }
-};
+class training_on_h100 : public on_h100 {};
 
 std::string file_of(const std::string& model) { return std::string(TUTTI_TEST_DATA "/keras_cases/") + model + "/model.keras"; }
 
-void expect_recorded_kernels(const std::string& model) {
-  SCOPED_TRACE(model);
-  const auto recorded = recorded_kernels().find(model);
-  const Model loaded = load(file_of(model));
-  CompileOptions options{.batch = 8, .device = "cuda@h100"};
-  if (has_open_extents(loaded.inputs()))
-    options.input_shapes = shapes_with(*loaded.shared(), options.batch, loaded.shared()->probe_extent());
-  const Explanation found = explain(loaded, options);
-  ASSERT_NE(recorded, recorded_kernels().end()) << "tests/run/h100_kernels.txt has no line '" << model << " " << found.stats.kernels << "'";
-  EXPECT_LE(found.stats.kernels, recorded->second);
-  EXPECT_GT(found.stats.kernels, 0);
-  EXPECT_GT(found.flops, 0);
-  EXPECT_GT(found.memory.device, found.memory.weights);
-  EXPECT_LT(found.memory.device, int64_t{2} << 30);
-  ASSERT_TRUE(found.projected);
-  EXPECT_GT(*found.projected, 0);
-  EXPECT_LT(*found.projected, 1e-2);
-  EXPECT_FALSE(found.whole);
+void expect_recorded_kernels(const std::string& group, const std::string& program) {
+  const auto kernels = h100_kernels(group, program);
+  const auto recorded = recorded_h100_kernels(group);
+  ASSERT_TRUE(kernels && recorded.contains(program));
+  EXPECT_LE(*kernels, recorded.at(program));
 }
 
-TEST_P(on_h100, takes_no_more_kernels_than_recorded) { expect_recorded_kernels(GetParam()); }
+TEST_P(on_h100, takes_no_more_kernels_than_recorded) {
+  const std::string name = GetParam();
+  const size_t slash = name.find('/');
+  expect_recorded_kernels(name.substr(0, slash), name.substr(slash + 1));
+}
 
 INSTANTIATE_TEST_SUITE_P(programs, on_h100,
                          testing::Values("core/dense_relu", "convolution/conv1d_relu", "quantized/dense_int4", "attention/grouped_causal",
@@ -95,10 +53,17 @@ INSTANTIATE_TEST_SUITE_P(programs, on_h100,
                            return name;
                          });
 
-TEST_F(on_h100, DISABLED_long_every_architecture_takes_no_more_kernels_than_recorded) {
-  for (const std::string family : {"forecasting", "transformers", "long_applications"})
-    for (const auto& entry : std::filesystem::directory_iterator(TUTTI_TEST_DATA "/keras_cases/" + family))
-      if (entry.is_directory()) expect_recorded_kernels(family + "/" + entry.path().filename().string());
+TEST_F(on_h100, flops_memory_and_a_roof_are_told) {
+  for (const char* name : {"convolution/conv1d_relu", "forecasting/lstm_to_dense", "long_applications/mobilenetv2"}) {
+    const Explanation found = explain(load(file_of(name)), {.batch = 8, .device = "cuda@h100"});
+    EXPECT_GT(found.flops, 0) << name;
+    EXPECT_GT(found.memory.device, found.memory.weights) << name;
+    EXPECT_LT(found.memory.device, int64_t{2} << 30) << name;
+    ASSERT_TRUE(found.projected) << name;
+    EXPECT_GT(*found.projected, 0) << name;
+    EXPECT_LT(*found.projected, 1e-2) << name;
+    EXPECT_FALSE(found.whole) << name;
+  }
 }
 
 TEST_F(on_h100, members_of_an_ensemble_are_stacked_into_fewer_kernels) {
@@ -141,43 +106,16 @@ TEST_F(on_h100, every_target_compiles_and_tensor_cores_lower_the_roof) {
   EXPECT_LT(projected(Precision::tf32), projected(Precision::float32));
 }
 
-// A step of training as tests/fit has it, with batches of 8.
-Graph training_graph(const std::string& name) {
-  const std::string folder = TUTTI_TEST_DATA "/fit_cases/" + name;
-  const keras::Model model = keras::load(folder + "/start.keras");
-  const NpzReader data(folder + "/data.npz");
-  const auto of_eight = [&](const std::string& array) {
-    const Tensor all = data.open(array).all();
-    Ints extents = all.shape().extents();
-    extents[0] = 8;
-    return Type{all.dtype(), extents};
-  };
-  keras::TrainingOptions options;
-  options.batch = 8;
-  options.input_shapes = {of_eight("x0").shape};
-  options.targets = {of_eight("y0")};
-  options.losses = {keras::read_named(model.compile_config().at("loss"), "loss")};
-  const keras::Optimizer optimizer(keras::read_named(model.compile_config().at("optimizer"), "optimizer"), Json());
-  return train_step(model, options, optimizer).graph;
+TEST_P(training_on_h100, takes_no_more_kernels_than_recorded_for_one_and_for_32) {
+  for (const char* group : {"steps", "stacked_steps"}) expect_recorded_kernels(group, GetParam());
 }
 
-TEST_P(training_on_h100, takes_no_more_kernels_than_recorded_for_one_and_hardly_more_for_32) {
-  const auto device = open_device("cuda@h100");
-  const Graph one = training_graph(GetParam().model);
-  const auto again = [](const Node& state) { return Tensor::stacked(std::vector<Tensor>(32, state.literal)); };
-  const int64_t kernels = explain(one, device).stats.kernels, together = explain(stack_models(one, 32, again), device).stats.kernels;
-  EXPECT_LE(kernels, GetParam().kernels);
-  EXPECT_LE(together, GetParam().together);
-  EXPECT_GT(kernels, 1);
-}
-
+// The others with ctest -C long, by h100_cases.
 INSTANTIATE_TEST_SUITE_P(steps, training_on_h100,
-                         testing::Values(TrainingCase{"optimizer_adam", 14, 14}, TrainingCase{"optimizer_sgd_momentum", 14, 14},
-                                         TrainingCase{"optimizer_muon", 76, 76}, TrainingCase{"layer_conv2d", 27, 32},
-                                         TrainingCase{"layer_max_pool", 20, 22}, TrainingCase{"layer_batch_norm_2d", 21, 25},
-                                         TrainingCase{"layer_lstm", 148, 148}, TrainingCase{"layer_embedding_mean", 14, 14},
-                                         TrainingCase{"layer_multi_head_attention", 45, 38}, TrainingCase{"residual_network", 57, 60}),
-                         [](const auto& test) { return std::string(test.param.model); });
+                         testing::Values("optimizer_adam", "optimizer_sgd_momentum", "optimizer_muon", "layer_conv2d", "layer_max_pool",
+                                         "layer_batch_norm_2d", "layer_lstm", "layer_embedding_mean", "layer_multi_head_attention",
+                                         "residual_network"),
+                         [](const auto& test) { return std::string(test.param); });
 
 // Four products whose gradients fill a bucket each, and what is left of the biases: XLA neither divides them nor puts them together.
 TEST_F(on_h100, steps_of_several_devices_have_one_all_reduce_a_bucket) {

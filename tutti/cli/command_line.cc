@@ -7,6 +7,7 @@
 
 #include "tutti/cli/console.h"
 #include "tutti/cli/verb.h"
+#include "tutti/device/xla/trace.h"
 
 namespace tutti::cli {
 
@@ -27,6 +28,15 @@ std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   size_t end = text.find("\nRun with --help");
   return text.substr(0, end);
+}
+
+// A note each.
+void note_lines(Console& console, std::string_view lines) {
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    console.note(escape(lines.substr(0, end), 1000));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
 }
 
 }  // namespace
@@ -110,6 +120,7 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    xla::hear_traces([console](std::string_view lines) mutable { note_lines(console, lines); });
     action(console);
     console.flush();
     return 0;

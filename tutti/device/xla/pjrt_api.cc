@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
+#include "tutti/device/xla/trace.h"
 
 namespace tutti::xla {
 
@@ -16,13 +18,18 @@ namespace {
 
 constexpr double longest_spin = 20e-6;  // seconds
 
-// Plugins append where in their own sources an error arose, on lines of its own.
-std::string first_lines(std::string_view text) {
-  text = text.substr(0, text.find("\n\n"));
-  text = text.substr(0, text.find("=== Source Location"));
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  std::string out;
-  for (char c : text) out += c == '\n' ? ' ' : c;
+  return text;
+}
+
+// A plugin's message as one line. Plugins append where in their own sources an error arose, on lines of its own: a trace.
+std::string message_of(std::string_view text) {
+  const size_t end = std::min({text.find("\n\n"), text.find("=== Source Location"), text.size()});
+  tell_trace(trimmed(text.substr(end)));
+  std::string out(trimmed(text.substr(0, end)));
+  std::replace(out.begin(), out.end(), '\n', ' ');
   return out;
 }
 
@@ -96,7 +103,7 @@ void Api::fail_with(PJRT_Error* error, std::string_view doing) const {
   auto message = pjrt<PJRT_Error_Message_Args>();
   message.error = error;
   api_->PJRT_Error_Message(&message);
-  const std::string text = first_lines({message.message, message.message_size});
+  const std::string text = message_of({message.message, message.message_size});
   auto code = pjrt<PJRT_Error_GetCode_Args>();
   code.error = error;
   try_call(&PJRT_Api::PJRT_Error_GetCode, code);
