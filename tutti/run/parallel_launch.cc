@@ -3,6 +3,7 @@
 // programs of each device, and what becomes of their gradients is the launch.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "tutti/base/error.h"
 #include "tutti/run/parallel_host.h"
@@ -301,7 +302,7 @@ class LaunchedReplicas : public Replicas {
   std::vector<int64_t> numbers_;            // of all ranks' devices
   std::vector<StateBuffers> states_;        // by replica
   std::vector<PartResults> results_, all_;  // by replica; of all ranks'
-  std::vector<Timeline> timelines_;
+  std::deque<Timeline> timelines_;
   std::optional<bool> meets_[2];  // of evaluation and of training
   std::map<StepKind, std::unique_ptr<Launch>> launches_;
   std::map<std::tuple<size_t, StepKind, bool>, std::unique_ptr<Launch>> parts_;

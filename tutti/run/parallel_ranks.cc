@@ -12,7 +12,8 @@ namespace {
 
 class RankReplicas : public Replicas {
  public:
-  RankReplicas(const ReplicaSettings& settings, std::shared_ptr<RankGroup> ranks) : settings_(settings), ranks_(std::move(ranks)) {
+  RankReplicas(const ReplicaSettings& settings, std::shared_ptr<RankGroup> ranks)
+      : settings_(settings), ranks_(std::move(ranks)), exchange_(ranks_->rank(), settings.keeps_spans, Timeline::Lane::exchange) {
     StateBuffers shared;
     own_ = make_host_replica(settings_, static_cast<size_t>(ranks_->rank()), false, *ranks_, shared);
     const auto& sums = settings_.programs->sums();
@@ -28,7 +29,6 @@ class RankReplicas : public Replicas {
     for (size_t b = 0; b < buckets_.size(); ++b)
       for (size_t i : buckets_[b]) bucket_of_[i] = b;
     all_.resize(static_cast<size_t>(ranks_->size()));
-    exchange_ = Timeline(ranks_->rank(), settings.keeps_spans, Timeline::Lane::exchange);
     ranks_->watch(&exchange_);
   }
   ~RankReplicas() override { ranks_->watch(nullptr); }

@@ -50,11 +50,18 @@ std::string_view name(Phase phase) {
 }
 
 void Timeline::add(Phase phase, Clock::time_point begin, Clock::time_point end, const std::string* name) {
+  std::lock_guard lock(mutex_);
   seconds_[static_cast<size_t>(phase)] += std::chrono::duration<double>(end - begin).count();
   if (keeps_spans_ && spans_.size() < (lane_ == Lane::kernels ? most_kernels : most_spans)) spans_.push_back({phase, begin, end, name});
 }
 
+double Timeline::seconds(Phase phase) const {
+  std::lock_guard lock(mutex_);
+  return seconds_[static_cast<size_t>(phase)];
+}
+
 void Timeline::clear() {
+  std::lock_guard lock(mutex_);
   seconds_ = {};
   spans_.clear();
 }
@@ -76,6 +83,7 @@ void Timeline::slow_down_exchange(double bytes) const {
 }
 
 void Timeline::append(Json& events, Clock::time_point origin) const {
+  std::lock_guard lock(mutex_);
   constexpr const char* lanes[] = {"", ": exchange", ": kernels"};
   constexpr int64_t most_replicas = 1000;  // lanes of one kind stand together
   const int64_t thread = rank_ + most_replicas * static_cast<int64_t>(lane_);

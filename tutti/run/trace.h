@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace tutti {
 enum class Phase { input, compute, wait, exchange, update, host, count };
 std::string_view name(Phase phase);
 
-// The spans of one replica by one thread, which never overlap but for loops of kernels and what is in them.
+// The spans of one replica by one thread, which never overlap but for loops of kernels and what is in them. Another thread may read and
+// clear them meanwhile: a replica still writes down how long it waited for the others when these go on.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -39,7 +41,7 @@ class Timeline {
 
   int rank() const { return rank_; }
   bool keeps_spans() const { return keeps_spans_; }
-  double seconds(Phase phase) const { return seconds_[static_cast<size_t>(phase)]; }
+  double seconds(Phase phase) const;
   void clear();  // sums and spans
 
   // For tests of who is blamed: makes a cause out of thin air, as TUTTI_SCALE_CAUSE says.
@@ -59,6 +61,7 @@ class Timeline {
   int rank_;
   bool keeps_spans_;
   Lane lane_;
+  mutable std::mutex mutex_;
   std::array<double, static_cast<size_t>(Phase::count)> seconds_{};
   std::vector<Kept> spans_;
 };
