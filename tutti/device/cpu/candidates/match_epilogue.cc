@@ -14,19 +14,30 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
+// The axes of a result: products, rows, columns.
+struct Axes {
+  int64_t rows = 0, columns;  // the first of the rows, of the columns
+  bool exact;                 // no axis belongs to two of them
+  Axes(const Shape& shape, int64_t column_count, int64_t product_count) : columns(shape.rank()) {
+    int64_t found_columns = 1, found_products = 1;
+    while (columns > 0 && found_columns < column_count) found_columns *= shape[--columns];
+    while (rows < columns && found_products < product_count) found_products *= shape[rows++];
+    exact = found_columns == column_count && found_products == product_count;
+  }
+  bool is_row(int64_t axis) const { return axis >= rows && axis < columns; }
+};
+
 // A value of one element a column of each product, repeated along the axes between them: what is repeated.
 std::optional<ValueId> vector_of_columns(const Selection& selection, ValueId id, int64_t columns, int64_t products) {
   const Shape& shape = selection.type(id).shape;
-  int64_t first = shape.rank(), rows = 0;  // axis of the columns, of the rows
-  for (int64_t product = 1; first > 0 && product < columns;) product *= shape[--first];
-  for (int64_t product = 1; rows < first && product < products;) product *= shape[rows++];
+  const Axes axes(shape, columns, products);
   const Node& node = selection.node(selection.graph().producer(id));
   const auto is_vector = [&] {
     const Shape& from = selection.type(node.operands[0]).shape;
     const Ints& dimensions = node.attributes.ints("dimensions");
     if (from.elements() != columns * products || !std::is_sorted(dimensions.begin(), dimensions.end())) return false;
     for (size_t i = 0; i < dimensions.size(); ++i)
-      if (from[static_cast<int64_t>(i)] != 1 && dimensions[i] >= rows && dimensions[i] < first) return false;
+      if (from[static_cast<int64_t>(i)] != 1 && axes.is_row(dimensions[i])) return false;
     return true;
   };
   if (node.op == Op::broadcast_in_dim && is_vector()) return node.operands[0];
@@ -54,7 +65,8 @@ class Matcher {
     int32_t user = selection_.single_user(match_.result);
     if (user < 0) return false;
     const Node& node = selection_.node(user);
-    if (node.op == Op::reshape && ends_in_columns(selection_.type(node.results[0]).shape)) {
+    // The same elements in the same order, and the last axes are the columns as before, of one matrix.
+    if (node.op == Op::reshape && products_ == 1 && Axes(selection_.type(node.results[0]).shape, columns_, 1).exact) {
       take(user, "");
       return true;
     }
@@ -68,13 +80,6 @@ class Matcher {
       case Op::tanh: return activation(user, Activation::tanh, "+tanh");
       default: return false;
     }
-  }
-
-  // The same elements in the same order, and the last axes are the columns as before, of one matrix.
-  bool ends_in_columns(const Shape& shape) const {
-    int64_t product = 1;
-    for (int64_t axis = shape.rank(); axis > 0 && product < columns_;) product *= shape[--axis];
-    return products_ == 1 && product == columns_;
   }
 
   ValueId other(const Node& node) const { return node.operands[node.operands[0] == match_.result ? 1 : 0]; }
@@ -121,22 +126,20 @@ class Matcher {
     const auto shared = node.op == Op::broadcast_in_dim ? selection_.known(node.operands[0]) : std::nullopt;
     if (!shared || shared->dtype() != DType::f32) return {};
     const Shape& shape = selection_.type(term).shape;
-    int64_t first = shape.rank(), rows = 0, columns = 1, products = 1;  // axis of the columns, of the rows
-    while (first > 0 && columns < columns_) columns *= shape[--first];
-    while (rows < first && products < products_) products *= shape[rows++];
-    if (columns != columns_ || products != products_) return {};
+    const Axes axes(shape, columns_, products_);
+    if (!axes.exact) return {};
     const Ints &dimensions = node.attributes.ints("dimensions"), from = shared->shape().strides();
     Ints steps(static_cast<size_t>(shape.rank()), 0);
     for (size_t i = 0; i < dimensions.size(); ++i) {
       if (shared->shape()[static_cast<int64_t>(i)] == 1) continue;
-      if (dimensions[i] >= rows && dimensions[i] < first) return {};
+      if (axes.is_row(dimensions[i])) return {};
       steps[static_cast<size_t>(dimensions[i])] = from[i];
     }
     Tensor all(DType::f32, {products_, columns_});
     for (int64_t i = 0; i < products_ * columns_; ++i) {
       int64_t rest = i, at = 0;
       for (int64_t axis = shape.rank(); axis-- > 0;) {
-        if (axis >= rows && axis < first) continue;
+        if (axes.is_row(axis)) continue;
         at += rest % shape[axis] * steps[static_cast<size_t>(axis)];
         rest /= shape[axis];
       }

@@ -31,6 +31,14 @@ struct Epilogue {
   float alpha = 0;          // of leaky_relu, elu
 
   bool in_registers() const { return activation <= Activation::gate; }
+  // The same of what lies so many floats further on.
+  Epilogue moved(int64_t bias_by, int64_t residual_by) const {
+    Epilogue out = *this;
+    if (bias) out.bias += bias_by;
+    if (residual) out.residual += residual_by;
+    return out;
+  }
+  Epilogue from_row(int64_t row) const { return moved(0, row * residual_stride); }
 };
 
 inline Epilogue relu(const float* bias = nullptr) {

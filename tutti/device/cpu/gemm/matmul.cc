@@ -102,7 +102,7 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
     a.count = std::min(block, rows - row);
     multiply_panels(a, b, first, last, epilogue, c + row * c_stride, c_stride, backwards);
     a.data += block * a.stride;
-    if (epilogue.residual) epilogue.residual += block * epilogue.residual_stride;
+    epilogue = epilogue.from_row(block);
   }
 }
 
@@ -168,9 +168,7 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
     RowsOfA part = all;
     part.data += first * a_stride;
     part.count = last - first;
-    Epilogue shifted = epilogue;
-    if (shifted.residual) shifted.residual += first * shifted.residual_stride;
-    multiply_blocks(part, b, 0, b.size(), shifted, c + first * c_stride, c_stride);
+    multiply_blocks(part, b, 0, b.size(), epilogue.from_row(first), c + first * c_stride, c_stride);
   });
 }
 
@@ -187,9 +185,8 @@ bool BatchedMatmul::is_near() const {
          (kernels.part_of_vector || columns % panel_kernels().lanes == 0);
 }
 
-void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, Epilogue epilogue, float* c) const {
-  if (epilogue.bias) epilogue.bias += i * bias_step;
-  if (epilogue.residual) epilogue.residual += i * c_step;
+void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const {
+  const Epilogue epilogue = of_product(i, all);
   const NearKernels& kernels = near_kernels();
   const Panels panels = panels_at(b + i * b_step, depth, columns, LeftRows::several);
   NearCall call{.panel = {}, .a_step = a_column_stride, .b_stride = b_row_stride};
@@ -211,10 +208,8 @@ void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, Epilogue
   if (!epilogue.in_registers()) activate(epilogue, c + i * c_step, rows, columns, c_stride);
 }
 
-void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads) const {
-  if (epilogue.bias) epilogue.bias += i * bias_step;
-  if (epilogue.residual) epilogue.residual += i * c_step;
-  matmul(rows, a + i * a_step, a_stride, panels, epilogue, c + i * c_step, c_stride, threads);
+void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads) const {
+  matmul(rows, a + i * a_step, a_stride, panels, of_product(i, all), c + i * c_step, c_stride, threads);
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
@@ -227,10 +222,8 @@ bool BatchedMatmul::is_column() const {
 
 void BatchedMatmul::run_column(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
   const auto rows_of = [&](int64_t i, int64_t first, int64_t last, const float* column) {
-    Epilogue own = epilogue;
-    if (own.bias) own.bias += i * bias_step;
-    if (own.residual) own.residual += i * c_step + first * own.residual_stride;
-    row_dots(last - first, a + i * a_step + first * a_stride, a_stride, column, depth, own, c + i * c_step + first);
+    row_dots(last - first, a + i * a_step + first * a_stride, a_stride, column, depth, of_product(i, epilogue).from_row(first),
+             c + i * c_step + first);
   };
   if (batch >= threads)
     return team(threads, batch, [&](int64_t i, int slot) {
@@ -269,9 +262,7 @@ void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue
       share(rows, threads, pieces_of(rows, threads, kFewRows), [&](int64_t first, int64_t last, int) {
         BatchedMatmul part = *this;
         part.rows = last - first;
-        Epilogue shifted = epilogue;
-        if (shifted.residual) shifted.residual += first * shifted.residual_stride;
-        part.run_near(i, a + first * a_stride, b, shifted, c + first * c_stride);
+        part.run_near(i, a + first * a_stride, b, epilogue.from_row(first), c + first * c_stride);
       });
     return;
   }

@@ -48,8 +48,9 @@ struct BatchedMatmul {
   LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
   void run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const;
-  void run_near(int64_t i, const float* a, const float* b, Epilogue epilogue, float* c) const;
-  void multiply(int64_t i, const float* a, const Panels& panels, Epilogue epilogue, float* c, int threads = 1) const;
+  Epilogue of_product(int64_t i, const Epilogue& all) const { return all.moved(i * bias_step, i * c_step); }
+  void run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const;
+  void multiply(int64_t i, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads = 1) const;
 };
 
 }  // namespace tutti::cpu

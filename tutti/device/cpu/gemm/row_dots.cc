@@ -90,9 +90,7 @@ void row_dots(int64_t rows, const float* a, int64_t a_stride, const float* b, in
 
 void row_dots(int64_t rows, const float* a, int64_t a_stride, const PaddedColumns& b, const Epilogue& epilogue, float* c, int threads) {
   share(rows, threads, [&](int64_t first, int64_t last) {
-    Epilogue own = epilogue;
-    if (own.residual) own.residual += first * own.residual_stride;
-    row_dots(last - first, a + first * a_stride, a_stride, b.data(), b.depth(), own, c + first);
+    row_dots(last - first, a + first * a_stride, a_stride, b.data(), b.depth(), epilogue.from_row(first), c + first);
   });
 }
 
@@ -100,10 +98,7 @@ void row_dots(int64_t rows, const float* a, int64_t a_stride, int64_t a_step, co
               int threads) {
   share(b.count(), threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Epilogue own = epilogue;
-      if (own.bias) own.bias += i;
-      if (own.residual) own.residual += i * rows * own.residual_stride;
-      row_dots(rows, a + i * a_step, a_stride, b.data(i), b.depth(), own, c + i * rows);
+      row_dots(rows, a + i * a_step, a_stride, b.data(i), b.depth(), epilogue.moved(i, i * rows * epilogue.residual_stride), c + i * rows);
     }
   });
 }
