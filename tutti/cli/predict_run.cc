@@ -78,23 +78,22 @@ class PredictRun {
 
   // A table, by the device's own threads.
   void run_rows() {
-    const RowRun* counting = nullptr;
-    RowRun rows(
-        predictor_, input_.rows(), batch_, (piece_ + batch_ - 1) / batch_,
-        {.fetch = [&](int64_t first, int64_t count, Slots slots) { input_.prepare({.name = "", .first = first, .samples = count}, slots); },
-         .write =
-             [&](int64_t count, auto outputs) {
-               journal_->append(count, outputs);
-               done_ += count;
-               progress_->update(done(), bottleneck(counting->counters()));
-             }});
-    counting = &rows;
+    std::optional<RowRun> rows;
+    rows.emplace(predictor_, input_.rows(), batch_, (piece_ + batch_ - 1) / batch_,
+                 RowStages{.fetch = [&](int64_t first, int64_t count,
+                                        Slots slots) { input_.prepare({.name = "", .first = first, .samples = count}, slots); },
+                           .write =
+                               [&](int64_t count, auto outputs) {
+                                 journal_->append(count, outputs);
+                                 done_ += count;
+                                 progress_->update(done(), bottleneck(rows->counters()));
+                               }});
     const int64_t left = *input_.samples() - journal_->resumed();
     journal_->expect(*input_.samples());
     const Stopwatch watch;
-    run_until_end_or_signal([&](const std::atomic<bool>& stop) { return rows.run(journal_->resumed(), left, stop) == left; },
+    run_until_end_or_signal([&](const std::atomic<bool>& stop) { return rows->run(journal_->resumed(), left, stop) == left; },
                             [] { return false; });
-    finish(rows.counters(), watch.seconds());
+    finish(rows->counters(), watch.seconds());
   }
 
   // run(stop) gives whether it came to the end; useless() whether what it left when it failed is of no use.
