@@ -34,6 +34,7 @@ void expect_recorded_kernels(const std::string& group, const std::string& progra
   const auto recorded = recorded_h100_kernels(group);
   ASSERT_TRUE(kernels && recorded.contains(program));
   EXPECT_LE(*kernels, recorded.at(program));
+  EXPECT_GT(*kernels, 0);
 }
 
 TEST_P(on_h100, takes_no_more_kernels_than_recorded) {
