@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <thread>
 
 namespace tutti::cpu {
@@ -20,94 +19,134 @@ void pause() {
 
 constexpr int spins = 4000;  // some tens of microseconds: the next kernel of a run comes soon
 constexpr int most_threads = 255;
-constexpr int64_t most_pieces = (int64_t{1} << 24) - 1;
+constexpr int64_t most_pieces = (int64_t{1} << 22) - 1;
 
-// The pieces of one thread that nobody has begun, and how many threads their job has: one word, so that to take one is one exchange. The
-// thread itself takes the first one, others the last.
+// The pieces of one thread that nobody has begun, how many threads their job has, and its number: one word, so that to take one is one
+// exchange. The thread itself takes the first one, others the last. What is to be done with them stands beside it: whoever waits for the
+// word gets it in one move from cache to cache, and until the piece that it has taken is done it stays.
 class alignas(64) Range {
  public:
-  void fill(int64_t begin, int64_t end, int threads) { word_.store(word_of(begin, end, threads)); }
+  void fill(int64_t begin, int64_t end, int threads, uint64_t job) {
+    word_.store(word_of(begin, end, threads, job), std::memory_order_release);
+  }
 
   // -1 when none is left for this slot.
   int64_t take(int slot, bool own) {
-    uint64_t word = word_.load();
+    uint64_t word = word_.load(std::memory_order_relaxed);
     while (true) {
-      const auto begin = static_cast<int64_t>(word >> 40), end = static_cast<int64_t>(word >> 16 & most_pieces);
-      const int threads = static_cast<int>(word & 0xffff);
+      const auto begin = static_cast<int64_t>(word >> 42), end = static_cast<int64_t>(word >> 20 & most_pieces);
+      const int threads = static_cast<int>(word >> 12 & 0xff);
+      const uint64_t job = word & most_jobs;
       if (begin >= end || slot >= threads) return -1;
-      const uint64_t next = own ? word_of(begin + 1, end, threads) : word_of(begin, end - 1, threads);
-      if (word_.compare_exchange_weak(word, next)) return own ? begin : end - 1;
+      const uint64_t next = own ? word_of(begin + 1, end, threads, job) : word_of(begin, end - 1, threads, job);
+      if (word_.compare_exchange_weak(word, next, std::memory_order_acquire, std::memory_order_relaxed)) return own ? begin : end - 1;
     }
   }
+  uint64_t job() const { return word_.load(std::memory_order_relaxed) & most_jobs; }
+  int threads() const { return static_cast<int>(word_.load(std::memory_order_relaxed) >> 12 & 0xff); }
+
+  static constexpr uint64_t most_jobs = (uint64_t{1} << 12) - 1;  // the number after it is 0
+  void (*call)(const void*, int64_t, int) = nullptr;
+  const void* context = nullptr;
 
  private:
-  static uint64_t word_of(int64_t begin, int64_t end, int threads) {
-    return static_cast<uint64_t>(begin) << 40 | static_cast<uint64_t>(end) << 16 | static_cast<uint64_t>(threads);
+  static uint64_t word_of(int64_t begin, int64_t end, int threads, uint64_t job) {
+    return static_cast<uint64_t>(begin) << 42 | static_cast<uint64_t>(end) << 20 | static_cast<uint64_t>(threads) << 12 | job;
   }
   std::atomic<uint64_t> word_ = 0;
+};
+
+// How many pieces a thread has done, ever: nobody else writes it.
+struct alignas(64) Done {
+  std::atomic<int64_t> pieces = 0;
+  void add_one() { pieces.store(pieces.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 };
 
 class Pool {
  public:
   void run(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context) {
-    std::unique_lock mine(owner_, std::try_to_lock);
-    if (!mine || pieces > most_pieces) {
+    if (pieces > most_pieces || taken_.test_and_set(std::memory_order_acquire)) {
       for (int64_t piece = 0; piece < pieces; ++piece) call(context, piece, 0);
       return;
     }
     threads = static_cast<int>(std::min<int64_t>({threads, pieces, most_threads}));
     for (; started_ < threads; ++started_) std::thread([this, slot = started_] { work(slot); }).detach();
-    call_ = call;
-    context_ = context;
-    slots_.store(threads, std::memory_order_relaxed);
-    left_.store(pieces, std::memory_order_relaxed);
-    for (int slot = 0; slot < threads; ++slot) ranges_[index(slot)].fill(pieces * slot / threads, pieces * (slot + 1) / threads, threads);
-    if (sleeping_.load() > 0) {
-      ++wake_;
-      wake_.notify_all();
+    job_ = (job_ + 1) & Range::most_jobs;
+    const int64_t due = done_by(threads) + pieces;
+    for (int slot = threads; slot-- > 0;) {
+      Range& range = ranges_[index(slot)];
+      range.call = call;
+      range.context = context;
+      const int64_t first = pieces * slot / threads;
+      range.fill(slot == 0 ? first + 1 : first, pieces * (slot + 1) / threads, threads, job_);  // the first one is begun below
     }
-    while (do_one(0)) {
+    wake_sleepers();
+    call(context, 0, 0);
+    done_[0].add_one();
+    // Who fell asleep just as the job came: it may not have seen the job, nor we that it sleeps.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    wake_sleepers();
+    while (do_one(0, threads)) {
     }
     // Pieces that others have begun.
-    for (int i = 0; left_.load(std::memory_order_acquire) > 0; ++i) i < spins ? pause() : std::this_thread::yield();
+    for (int i = 0; done_by(threads) != due; ++i) i < spins ? pause() : std::this_thread::yield();
+    taken_.clear(std::memory_order_release);
   }
 
  private:
   static size_t index(int slot) { return static_cast<size_t>(slot); }
 
-  // Does a piece if one is left: its own, or somebody's. Until it is done the job stays what it is.
-  bool do_one(int slot) {
-    int64_t piece = ranges_[index(slot)].take(slot, true);
-    const int slots = slots_.load(std::memory_order_relaxed);
-    for (int i = 1; piece < 0 && i < slots; ++i) piece = ranges_[index((slot + i) % slots)].take(slot, false);
-    if (piece < 0) return false;
-    call_(context_, piece, slot);
-    left_.fetch_sub(1, std::memory_order_release);
-    return true;
+  int64_t done_by(int threads) const {
+    int64_t sum = 0;
+    for (int slot = 0; slot < threads; ++slot) sum += done_[index(slot)].pieces.load(std::memory_order_acquire);
+    return sum;
   }
 
+  void wake_sleepers() {
+    if (sleeping_.load() == 0) return;
+    ++wake_;
+    wake_.notify_all();
+  }
+
+  // Does a piece if one is left: its own, or somebody's. Until it is done the job stays what it is.
+  bool do_one(int slot, int threads) {
+    for (int i = 0; i < threads; ++i) {
+      Range& range = ranges_[index((slot + i) % threads)];
+      const int64_t piece = range.take(slot, i == 0);
+      if (piece < 0) continue;
+      range.call(range.context, piece, slot);
+      done_[index(slot)].add_one();
+      return true;
+    }
+    return false;
+  }
+
+  // Looks at its own range only until a job comes: what others write stays in their caches.
   void work(int slot) {
-    while (true) {
+    const Range& own = ranges_[index(slot)];
+    const auto waits = [&](uint64_t last, int turns) {
+      for (int i = 0; i < turns; ++i, pause())
+        if (own.job() != last) return false;
+      return true;
+    };
+    for (uint64_t last = Range::most_jobs + 1;;) {
       const uint32_t seen = wake_;
-      bool any = false;
-      for (int i = 0; i < spins && !any; ++i) {
-        any = do_one(slot);
-        if (!any) pause();
+      if (waits(last, spins)) {
+        ++sleeping_;
+        if (waits(last, 64)) wake_.wait(seen);
+        --sleeping_;
       }
-      if (any) continue;
-      ++sleeping_;
-      if (!do_one(slot)) wake_.wait(seen);  // a job that came before sleeping_ was seen is found here
-      --sleeping_;
+      last = own.job();
+      while (do_one(slot, own.threads())) {
+      }
     }
   }
 
-  std::mutex owner_;  // of everything below, but for those who take pieces
-  int started_ = 1;   // threads, the caller among them
-  void (*call_)(const void*, int64_t, int) = nullptr;
-  const void* context_ = nullptr;
+  std::atomic_flag taken_;  // by who has everything below, but for those who take pieces
+  int started_ = 1;         // threads, the caller among them
+  uint64_t job_ = 0;
   std::array<Range, most_threads> ranges_;
-  std::atomic<int> slots_ = 1;
-  std::atomic<int64_t> left_ = 0;
+  std::array<Done, most_threads> done_;
   alignas(64) std::atomic<int> sleeping_ = 0;
   std::atomic<uint32_t> wake_ = 0;
 };
