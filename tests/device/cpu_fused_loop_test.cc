@@ -231,6 +231,17 @@ TEST(cpu_fused_loop, composites_of_every_operand_order) {
         }
       }
     }
+    for (Value a : all) {  // what an LSTM is made of
+      const Value gate = logistic(x * 2), other = row - column;
+      graph.output("y", logistic(a) * other);
+      graph.output("y", a * logistic(other));
+      graph.output("y", logistic(a) * tanh(other));
+      graph.output("y", tanh(a) * logistic(other));
+      graph.output("y", logistic(a) * x + logistic(x * 3) * tanh(other));
+      graph.output("y", tanh(other) * logistic(x * 3) + x * logistic(a));
+      graph.output("y", logistic(a) * tanh(x) + logistic(x) * tanh(a));
+      graph.output("y", gate * x + gate * tanh(a));  // a gate that two read
+    }
     for (Value scale : all) {
       graph.output("y", all[1] - x * scale / (sqrt(abs(x)) + 1e-3));  // what Adam ends with
       graph.output("y", x - scale * all[1] / (sqrt(x * x) + 1e-3));
@@ -258,6 +269,9 @@ TEST(cpu_fused_loop, composites_keep_nan_and_infinity) {
                                                               [](Value x) { return x * (clamp(x + 3, 0, 6) / 6); },
                                                               [](Value x) { return x * 0.5 * (erf(x * (1 / std::sqrt(2.0))) + 1); },
                                                               [](Value x) { return select(compare(x, 0, Direction::GE), x, x * 0.3); },
+                                                              [](Value x) { return logistic(x + 1) * x; },
+                                                              [](Value x) { return logistic(x) * tanh(x + 1); },
+                                                              [](Value x) { return logistic(x + 1) * x + logistic(x) * tanh(x); },
                                                               [](Value x) { return maximum(x * 2.0 + 1.0, 0.0); },
                                                               [](Value x) { return maximum(x + x, 0.0); }};
   for (size_t k = 0; k < functions.size(); ++k) {

@@ -21,6 +21,8 @@ enum class Function {
   erf,
   rsqrt,
   root,
+  gate_of_itself,
+  gate_of_its_opposite,
   silu,
   gelu,
   gelu_by_tanh,
@@ -51,6 +53,8 @@ void run(Function function, const float* from, float* to, size_t n) {
     case Function::erf: return map(from, to, n, [](auto x) HWY_ATTR { return erf(x); });
     case Function::rsqrt: return map(from, to, n, [](auto x) HWY_ATTR { return rsqrt(x); });
     case Function::root: return map(from, to, n, [](auto x) HWY_ATTR { return root(x); });
+    case Function::gate_of_itself: return map(from, to, n, [](auto x) HWY_ATTR { return logistic_times_tanh(x, x); });
+    case Function::gate_of_its_opposite: return map(from, to, n, [](auto x) HWY_ATTR { return logistic_times_tanh(x, hn::Neg(x)); });
     case Function::silu: return map(from, to, n, [](auto x) HWY_ATTR { return silu(x); });
     case Function::gelu: return map(from, to, n, [](auto x) HWY_ATTR { return gelu(x); });
     case Function::gelu_by_tanh: return map(from, to, n, [](auto x) HWY_ATTR { return gelu_by_tanh(x); });
@@ -141,6 +145,10 @@ TEST(cpu_math, logistic) {
   expect_within(2.2, Function::logistic, [](double x) { return 1 / (1 + std::exp(-x)); });
 }
 TEST(cpu_math, tanh) { expect_within(2.5, Function::tanh, std::tanh); }
+TEST(cpu_math, logistic_times_tanh) {
+  expect_within(4, Function::gate_of_itself, [](double x) { return std::tanh(x) / (1 + std::exp(-x)); });
+  expect_within(4, Function::gate_of_its_opposite, [](double x) { return std::tanh(-x) / (1 + std::exp(-x)); });
+}
 TEST(cpu_math, log) { expect_within(1.2, Function::log, std::log); }
 TEST(cpu_math, log_plus_one) { expect_within(1.5, Function::log_plus_one, std::log1p); }
 TEST(cpu_math, erf) { expect_within(1.5, Function::erf, std::erf); }

@@ -14,8 +14,8 @@ CompositeFinder::CompositeFinder(const Graph& graph, std::span<const Node* const
 std::vector<FoundComposite> CompositeFinder::find(const Node& node) const {
   std::vector<FoundComposite> found;
   if (graph_.type(node.results[0]).dtype != DType::f32) return found;
-  for (const Found& one : {gelu(node), hard_silu(node), silu(node), leaky_relu(node), relu(node), toward(node), root_plus(node),
-                           descent(node, 1), descent(node, 0), minus_quotient(node), multiply_add(node)})
+  for (const Found& one : {gelu(node), hard_silu(node), silu(node), gated_sum(node), gated(node), leaky_relu(node), relu(node),
+                           toward(node), root_plus(node), descent(node, 1), descent(node, 0), minus_quotient(node), multiply_add(node)})
     if (one) found.push_back(*one);
   return found;
 }
@@ -99,6 +99,34 @@ CompositeFinder::Found CompositeFinder::relu(const Node& node) const {
   }
   found->inside.push_back(sum);
   return found;
+}
+
+CompositeFinder::Found CompositeFinder::gated(const Node& product) const {
+  if (product.op != Op::multiply) return {};
+  for (size_t side : {0u, 1u}) {
+    const Node* gate = inner(Op::logistic, product.operands[side]);
+    if (gate == nullptr) continue;
+    const ValueId through = product.operands[1 - side];
+    const Node* tanh = inner(Op::tanh, through);
+    if (tanh == nullptr) return FoundComposite{Composite::gated, {gate->operands[0], through}, {gate}};
+    return FoundComposite{Composite::gated_tanh, {gate->operands[0], tanh->operands[0]}, {gate, tanh}};
+  }
+  return {};
+}
+
+CompositeFinder::Found CompositeFinder::gated_sum(const Node& sum) const {
+  if (sum.op != Op::add) return {};
+  for (size_t side : {0u, 1u}) {
+    const Node *kept = inner(Op::multiply, sum.operands[side]), *added = inner(Op::multiply, sum.operands[1 - side]);
+    if (kept == nullptr || added == nullptr) return {};
+    const Found first = gated(*kept), second = gated(*added);
+    if (!first || !second || second->composite != Composite::gated_tanh || first->composite != Composite::gated) continue;
+    Found found = FoundComposite{Composite::gated_sum, first->operands, {kept, added}};
+    found->operands.insert(found->operands.end(), second->operands.begin(), second->operands.end());
+    for (const Found& part : {first, second}) found->inside.insert(found->inside.end(), part->inside.begin(), part->inside.end());
+    return found;
+  }
+  return {};
 }
 
 CompositeFinder::Found CompositeFinder::silu(const Node& node) const {

@@ -35,6 +35,8 @@ class CompositeFinder {
   // Either side of the product may be the factor that is one number for all.
   Found descent(const Node& node, size_t factor) const;
   Found relu(const Node& node) const;
+  Found gated(const Node& product) const;
+  Found gated_sum(const Node& sum) const;
   Found silu(const Node& node) const;
   Found gelu(const Node& node) const;
   Found hard_silu(const Node& node) const;

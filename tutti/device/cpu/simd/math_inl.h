@@ -158,6 +158,18 @@ HWY_INLINE V tanh(V x) {
   return hn::CopySign(hn::Div(e, hn::Add(e, all(x, 2.0f))), x);
 }
 
+// tanh(y) / (1 + e^-x) by one division: what a gate lets through.
+template <class V>
+HWY_INLINE V logistic_times_tanh(V x, V y) {
+  const hn::DFromV<V> d;
+  const V e = exponential_minus_one_below_88(at_most(hn::Add(hn::Abs(y), hn::Abs(y)), 20.0f));
+  const V below = hn::Add(split_exponential(hn::Neg(at_most(x, 87.0f))).value(), all(x, 1.0f));
+  const V quotient = hn::CopySign(hn::Div(e, hn::Mul(hn::Add(e, all(x, 2.0f)), below)), y);
+  const auto low = hn::Lt(x, all(x, -60.0f));
+  if (HWY_LIKELY(hn::AllFalse(d, low))) return quotient;
+  return hn::IfThenElse(low, hn::Mul(logistic(x), tanh(y)), quotient);  // the product below may be infinite
+}
+
 // log(1 + f) + k ln 2 for 1 + f of sqrt(1/2) ... sqrt(2).
 template <class V>
 HWY_INLINE V logarithm_of_parts(V f, V k) {

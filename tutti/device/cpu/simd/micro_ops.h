@@ -26,6 +26,9 @@ enum class Composite {
   minus_quotient,     // a - b / c
   root_plus,          // sqrt(x) + b
   descent,            // a - b * c / (sqrt(x) + e): the last of an adaptive step; operands a, b, x, c, e
+  gated_sum,          // logistic(a) * b + logistic(c) * tanh(d): an LSTM's cell
+  gated_tanh,         // logistic(a) * tanh(b)
+  gated,              // logistic(a) * b
   silu,               // x * logistic(x)
   gelu,               // x / 2 * (1 + erf(x / sqrt 2))
   hard_silu,          // x * (min(max(x + 3, 0), 6) / 6)

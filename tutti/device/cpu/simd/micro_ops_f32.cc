@@ -82,6 +82,19 @@ void descent(const std::byte* const* operands, std::byte* result, int64_t count)
   store_part(hn::Sub(a.load_part(i, n - i), quotient), Floats(), to + i, n - i);
 }
 
+// logistic(a) * b + logistic(c) * tanh(d): the new cell of an LSTM.
+void gated_sum(const std::byte* const* operands, std::byte* result, int64_t count) {
+  const Stream<false> a(operands[0]), b(operands[1]), c(operands[2]), d(operands[3]);
+  auto* to = reinterpret_cast<float*>(result);
+  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Add(over_one_plus_exponential(b.load(i), a.load(i)), logistic_times_tanh(c.load(i), d.load(i))), Floats(), to + i);
+  if (i == n) return;
+  const auto kept = over_one_plus_exponential(b.load_part(i, n - i), a.load_part(i, n - i));
+  store_part(hn::Add(kept, logistic_times_tanh(c.load_part(i, n - i), d.load_part(i, n - i))), Floats(), to + i, n - i);
+}
+
 // Masks as bools of one byte, 0 or 1.
 template <class M>
 HWY_INLINE hn::VFromD<Bytes> bools(M mask) {
@@ -255,6 +268,12 @@ struct AddRelu {
 struct LeakyRelu {
   static HWY_INLINE V of(V x, V slope) { return hn::IfThenElse(hn::Ge(x, hn::Zero(Floats())), x, hn::Mul(x, slope)); }
 };
+struct Gated {
+  static HWY_INLINE V of(V a, V b) { return over_one_plus_exponential(b, a); }
+};
+struct GatedTanh {
+  static HWY_INLINE V of(V a, V b) { return logistic_times_tanh(a, b); }
+};
 struct Silu {
   static HWY_INLINE V of(V x) { return silu(x); }
 };
@@ -376,6 +395,9 @@ MicroOp find_composite_f32(Composite composite, unsigned scalars) {
     case Composite::descent: return scalars == 24 ? descent : nullptr;  // c and e
     case Composite::root_plus: return scalars == 2 ? binary<RootPlus, 2> : nullptr;
     case Composite::leaky_relu: return scalars == 2 ? binary<LeakyRelu, 2> : nullptr;
+    case Composite::gated_sum: return scalars == 0 ? gated_sum : nullptr;
+    case Composite::gated_tanh: return scalars == 0 ? binary<GatedTanh, 0> : nullptr;
+    case Composite::gated: return scalars == 0 ? binary<Gated, 0> : nullptr;
     case Composite::silu: return scalars == 0 ? unary<Silu> : nullptr;
     case Composite::gelu: return scalars == 0 ? unary<Gelu> : nullptr;
     case Composite::hard_silu: return scalars == 0 ? unary<HardSilu> : nullptr;
