@@ -3,6 +3,7 @@
 
 #include "tests/device/run_graph.h"
 #include "tutti/device/cpu/candidate.h"
+#include "tutti/device/sequence.h"
 #include "tutti/graph/compose.h"
 
 namespace tutti::cpu {
@@ -302,6 +303,44 @@ TEST(cpu_select, a_transposed_square_operand_is_not_overwritten) {
   graph.output("y", x - turned);
   for (const Step& step : select_steps(graph)) EXPECT_EQ(step.in_place, step.results[0] == x.id());
   expect_same_as_reference(graph);
+}
+
+// The work of a recurrent layer is all inside: a loop on one thread would leave the other cores idle.
+TEST(cpu_select, what_a_loop_repeats_is_shared_between_threads) {
+  constexpr int64_t units = 160;
+  Tensor weights(DType::f32, {units, 4 * units});
+  for (size_t i = 0; i < weights.as<float>().size(); ++i) weights.as<float>()[i] = static_cast<float>(i * 7919 % 101) / 505 - 0.1f;
+  for (bool known : {true, false}) {
+    for (int64_t rows : {1, 5, 70}) {
+      Graph graph;
+      const Value x = graph.input("x", {DType::f32, {6, rows, 4 * units}}), start = graph.input("h", {DType::f32, {rows, units}});
+      const Value w = known ? graph.constant(weights) : graph.input("w", {DType::f32, weights.shape()});
+      const auto out = scan({start}, {x}, {w}, 6, false, [&](Graph&, auto carries, auto slices, auto whole) {
+        const Value z = matmul(carries[0], whole[0]) + slices[0];
+        const auto gate = [&](int64_t i) { return slice(z, {0, i * units}, {rows, (i + 1) * units}); };
+        return ScanStep{{logistic(gate(0)) * carries[0] + logistic(gate(1)) * tanh(gate(2))}, {tanh(gate(3))}};
+      });
+      graph.output("h", out.carries[0]);
+      graph.output("y", out.stacked[0]);
+      std::vector<Tensor> inputs;
+      for (const Node* node : graph.parameters(Graph::Role::input)) {
+        Tensor& tensor = inputs.emplace_back(graph.type(node->results[0]));
+        for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = static_cast<float>(i * 31 % 17) / 80 - 0.1f;
+      }
+      const auto steps = select_steps(graph, {.threads = 3});
+      const auto& loop = *std::find_if(steps.begin(), steps.end(), [](const Step& step) { return step.name == "scan"; });
+      const auto inside = loop.kernel.bodies.at(0).steps->steps();
+      EXPECT_TRUE(std::any_of(inside.begin(), inside.end(), [](const Step& step) { return step.threads > 1; }));
+      const auto want = Runner(graph, "cpu", 1)(inputs);
+      for (int threads : {2, 3}) {
+        Runner run(graph, "cpu", threads);
+        for (int round = 0; round < 3; ++round) {
+          const auto got = run(inputs);
+          for (size_t k = 0; k < want.size(); ++k) EXPECT_EQ(floats(got[k]), floats(want[k])) << known << " " << rows << " " << threads;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

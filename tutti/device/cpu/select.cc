@@ -18,7 +18,6 @@ std::optional<Step> scan(const Selection& selection, int32_t index, std::string&
   if (node.op != Op::scan) return {};
   Step step = step_of(selection.graph(), index, "scan");
   SelectOptions options = selection.options();
-  options.threads = 1;
   options.scan = &node;
   std::vector<Step> body = select_steps(*node.body, options);
   step.launches = scan_launches(node, body);
@@ -71,6 +70,11 @@ std::vector<Step> without_dead(const Graph& graph, std::vector<Step> steps) {
 // each thread has made in its own cache; and for each further one.
 constexpr double worth_a_team = 12'000, worth_a_second = 2'500, worth_a_thread = 5'000;
 
+// Of the graph in one run of what it is part of.
+double runs(const SelectOptions& options) {
+  return options.scan != nullptr ? static_cast<double>(options.scan->attributes.integer("length")) : 1;
+}
+
 }  // namespace
 
 double nanoseconds(const Work& work) {
@@ -94,7 +98,7 @@ std::span<const Candidate> candidates() { return list; }
 Selection::Selection(const Graph& graph, const SelectOptions& options)
     : graph_(graph),
       options_(options),
-      is_large_(options.threads > 1 && nanoseconds(work_of(graph)) >= worth_a_team),
+      is_large_(options.threads > 1 && nanoseconds(work_of(graph)) * runs(options) >= worth_a_team),
       taken_(graph.nodes().size()),
       readers_(graph.value_count()) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)

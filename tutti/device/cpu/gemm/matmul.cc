@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kRowsBlock = int64_t{48} * 1024;
 // Rows of a piece that make up for reading all of B, from the second-level cache or from beyond.
 constexpr int64_t kFewRows = 24, kManyRows = 48;
-constexpr int64_t kNearMatrix = int64_t{64} * 1024;  // floats
+constexpr int64_t kLeastOfPiece = int64_t{16} * 1024;  // products
+constexpr int64_t kNearMatrix = int64_t{64} * 1024;    // floats
 
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
@@ -159,9 +160,10 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
   const bool near = b.depth * b.columns <= kNearMatrix;
   if (rows < (near ? kFewRows : kManyRows) * threads && rows < b.columns && !b.narrow) {
+    const int64_t pieces = pieces_of(b.columns, threads, kLeastOfPiece / std::max<int64_t>(1, rows * b.depth));
     share(
-        b.size(), threads, [&](int64_t first, int64_t last) { multiply_blocks(all, b, first, last, epilogue, c, c_stride, backwards); },
-        backwards);
+        b.size(), threads, pieces,
+        [&](int64_t first, int64_t last, int) { multiply_blocks(all, b, first, last, epilogue, c, c_stride, backwards); }, backwards);
     return;
   }
   share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows), [&](int64_t first, int64_t last, int) {
@@ -296,6 +298,11 @@ void BatchedMatmul::run_packed(const float* a, const float* packed, const Epilog
 
 void BatchedMatmul::run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const {
   const int64_t size = cpu::packed_size(depth, columns);
+  if (batch < threads) {  // each product between the threads
+    Panels panels = first;
+    for (int64_t i = 0; i < batch; ++i, panels.data += size) multiply(i, a, panels, epilogue, c, threads);
+    return;
+  }
   share(
       batch, threads,
       [&](int64_t begin, int64_t end) {
