@@ -17,6 +17,8 @@ void pause() {
 #endif
 }
 
+// Some tenths of a microsecond, before pieces are taken that their own thread may be about to take: it has what they read in its cache.
+constexpr int patience = 40;
 constexpr int spins = 4000;  // some tens of microseconds: the next kernel of a run comes soon
 constexpr int most_threads = 255;
 constexpr int64_t most_pieces = (int64_t{1} << 22) - 1;
@@ -80,13 +82,16 @@ class Pool {
       const int64_t first = pieces * slot / threads;
       range.fill(slot == 0 ? first + 1 : first, pieces * (slot + 1) / threads, threads, job_);  // the first one is begun below
     }
-    wake_sleepers();
+    if (sleeping_.load() > 0) wake();
     call(context, 0, 0);
     done_[0].add_one();
-    // Who fell asleep just as the job came: it may not have seen the job, nor we that it sleeps.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    wake_sleepers();
-    while (do_one(0, threads)) {
+    // Who fell asleep just as the job came may not have seen the job, nor we that it sleeps. Either it has said so before this exchange, or
+    // it sees what was written before.
+    if (sleeping_.fetch_add(0) > 0) wake();
+    while (do_piece_of(0, 0)) {
+    }
+    for (int i = 0; i < patience && done_by(threads) != due; ++i) pause();
+    while (do_piece_of_others(0, threads)) {
     }
     // Pieces that others have begun.
     for (int i = 0; done_by(threads) != due; ++i) i < spins ? pause() : std::this_thread::yield();
@@ -102,22 +107,23 @@ class Pool {
     return sum;
   }
 
-  void wake_sleepers() {
-    if (sleeping_.load() == 0) return;
+  void wake() {
     ++wake_;
     wake_.notify_all();
   }
 
-  // Does a piece if one is left: its own, or somebody's. Until it is done the job stays what it is.
-  bool do_one(int slot, int threads) {
-    for (int i = 0; i < threads; ++i) {
-      Range& range = ranges_[index((slot + i) % threads)];
-      const int64_t piece = range.take(slot, i == 0);
-      if (piece < 0) continue;
-      range.call(range.context, piece, slot);
-      done_[index(slot)].add_one();
-      return true;
-    }
+  // Does a piece of this owner's, if one is left. Until it is done the job stays what it is.
+  bool do_piece_of(int owner, int slot) {
+    Range& range = ranges_[index(owner)];
+    const int64_t piece = range.take(slot, owner == slot);
+    if (piece < 0) return false;
+    range.call(range.context, piece, slot);
+    done_[index(slot)].add_one();
+    return true;
+  }
+  bool do_piece_of_others(int slot, int threads) {
+    for (int i = 1; i < threads; ++i)
+      if (do_piece_of((slot + i) % threads, slot)) return true;
     return false;
   }
 
@@ -137,7 +143,10 @@ class Pool {
         --sleeping_;
       }
       last = own.job();
-      while (do_one(slot, own.threads())) {
+      while (do_piece_of(slot, slot)) {
+      }
+      for (int i = 0; i < patience && own.job() == last; ++i) pause();
+      while (do_piece_of_others(slot, own.threads())) {
       }
     }
   }
