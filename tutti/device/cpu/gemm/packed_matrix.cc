@@ -8,7 +8,7 @@
 namespace tutti::cpu {
 namespace {
 
-constexpr int64_t kNarrow = 4;  // vectors; there are kernels for up to so many
+constexpr int64_t kNarrow = 3;  // vectors; there are kernels for up to so many
 
 Panels layout(int64_t depth, int64_t columns, LeftRows left) {
   Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false};

@@ -55,7 +55,16 @@ BlockSpace::BlockSpace(const Shape& shape, std::vector<Ints> streams, int64_t bl
     for (Ints& strides : streams_) strides = {0};
   }
   cut_ = extents_.size() - 1;
-  while (cut_ > 0 && inner_ * extents_[cut_] <= block) inner_ *= extents_[cut_--];
+  // A row that is long enough is a block of its own if some stream's rows stand apart: they need not be copied together.
+  constexpr int64_t long_enough = 128;
+  const auto stand_apart = [&](size_t axis, int64_t row) {
+    return std::any_of(streams_.begin(), streams_.end(), [&](const Ints& strides) { return strides[axis] != 0 && strides[axis] != row; });
+  };
+  for (; cut_ > 0 && inner_ * extents_[cut_] <= block; --cut_) {
+    const int64_t row = inner_ * extents_[cut_];
+    if (row >= long_enough && stand_apart(cut_ - 1, row)) break;
+    inner_ = row;
+  }
   const int64_t extent = extents_[cut_], most = std::max<int64_t>(1, block / inner_);
   const int64_t pieces = (extent + most - 1) / most;
   chunk_ = std::min(most, (extent + pieces - 1) / pieces);
