@@ -130,6 +130,20 @@ class Ensembles(program.ProgramTest):
         self.assertEqual(measured["chosen"], min(measured["us"], key=measured["us"].get))
         self.assertIn("an ensemble of 3", self.succeed("inspect", model).out)
 
+    def test_what_a_busy_machine_measured_heals(self):
+        model = self.make("heals.toml")
+        with tempfile.TemporaryDirectory(prefix="tutti_decisions_") as decisions:
+            rounds = [
+                self.succeed("explain", model, "--json", environment={"TUTTI_CACHE": decisions}).json["plan"]["groups"][0]
+                for _ in range(4)
+            ]
+        self.assertEqual([group["reason"] for group in rounds], ["", "", "", "measured before"])
+        for before, after in zip(rounds, rounds[1:]):
+            for way, time in after["us"].items():
+                self.assertLessEqual(time, before["us"][way])
+        self.assertEqual(rounds[2]["us"], rounds[3]["us"])
+        self.assertEqual(rounds[3]["chosen"], min(rounds[3]["us"], key=rounds[3]["us"].get))
+
     def test_members_inside_a_keras_file_are_found(self):
         file = self.make("found.keras", members=self.members[:2])
         plan = self.succeed("explain", file, "--ensemble-plan", "looped", "--json").json["plan"]

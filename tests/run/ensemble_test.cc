@@ -145,18 +145,18 @@ TEST(ensemble, adapts_axes_of_one_and_names_of_inputs) {
 TEST(ensemble, where_nothing_is_computed_nothing_is_measured) {
   const Ensemble ensemble(lines({{1}, {2}}), {});
   auto device = open_device("null");
-  std::shared_ptr<CompileCache> cache;
   std::vector<ArrangedGroup> groups;
-  lower_for(ensemble, {.device = "null"}, device, cache, &groups);
+  lower_for(ensemble, {.device = "null"}, device, &groups);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_TRUE(groups[0].times.empty());
   EXPECT_THAT(groups[0].reason, HasSubstr("null does not compute, so the fewest kernels count: merged "));
   const auto kernels = [&](Arrangement way) {
     CompileSettings settings;
-    return device->compile(lower_for(ensemble, {.device = "null", .arrangement = way}, device, settings.cache), settings)->stats().kernels;
+    return device->compile(lower_for(ensemble, {.device = "null", .arrangement = way}, device), settings)->stats().kernels;
   };
+  EXPECT_EQ(groups[0].chosen.parts, 1u);
   for (Arrangement way : {Arrangement::merged, Arrangement::stacked, Arrangement::looped})
-    EXPECT_LE(kernels(groups[0].chosen), kernels(way));
+    EXPECT_LE(kernels(groups[0].chosen.arrangement), kernels(way));
 }
 
 template <class F>
@@ -169,43 +169,46 @@ std::string message(F&& f) {
   return "";
 }
 
-// What one process measures the next one knows; a damaged entry is measured again.
+// What processes measure the next ones know, after three of them; a damaged entry is measured again.
 TEST(ensemble, decisions_are_kept_on_disk) {
   namespace fs = std::filesystem;
   const fs::path decisions = fs::temp_directory_path() / fmt::format("tutti_decisions_{}", ::getpid());
   setenv("TUTTI_CACHE", decisions.c_str(), 1);
-  const auto groups = [](std::vector<std::vector<float>> factors) {
-    const Ensemble ensemble(lines(factors), {parse_reductions("max")});
-    std::shared_ptr<CompileCache> cache;
+  const auto groups = [](int64_t batch) {
+    const Ensemble ensemble(lines({{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {0, 1, 2}}), {parse_reductions("max")});
     std::vector<ArrangedGroup> out;
-    lower_for(ensemble, {.batch = 7}, open_device("cpu"), cache, &out);
+    lower_for(ensemble, {.batch = batch, .threads = 2}, open_device("cpu"), &out);
     return out;
   };
-  const auto entries = [&] { return std::distance(fs::directory_iterator(decisions), fs::directory_iterator()); };
-  const auto first = groups({{1, 2, 3}, {4, 5, 6}});
+  const auto first = groups(7);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].reason, "");
-  ASSERT_EQ(entries(), 1);
-  const fs::path path = fs::directory_iterator(decisions)->path();
+  EXPECT_TRUE(first[0].times.contains(Way{Arrangement::looped, 2}));  // two parts of two members
+  ASSERT_EQ(std::distance(fs::directory_iterator(decisions), fs::directory_iterator()), 1);
   std::string key, text;
   {
-    std::ifstream file(path, std::ios::binary);
+    std::ifstream file(fs::directory_iterator(decisions)->path(), std::ios::binary);
     text.assign(std::istreambuf_iterator<char>(file), {});
     uint64_t length = 0;
     std::memcpy(&length, text.data() + 20, 8);
     key = text.substr(28, length);
   }
-  for (const char* other : {"", "stacked", "nonsense 1\n", "stacked merged\n", "stacked merged 1\nlooped merged 1\n"}) {
+  const auto kept = kept_arrangement(key, first);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->rounds, 1);
+  EXPECT_EQ(kept->groups[0].times, first[0].times);
+  for (const char* other : {"", "1\n", "1\nnonsense 1 1\n", "1\nstacked 1\n", "0\nmerged 1 1\n", "merged 1 1\n",
+                            "1\nmerged 1 1\nmerged 1 1\n", "1\nmerged 0 1\n", "1\nmerged 5 1\n", "1\nauto 1 1\n", "1\nmerged 1 nan\n"}) {
     DiskCache().store(key, other);
-    const auto found = kept_arrangement(key, first);
-    EXPECT_FALSE(found) << other;
+    EXPECT_FALSE(kept_arrangement(key, first)) << other;
   }
-  DiskCache().store(key, "looped merged 3e-05 stacked 2e-05 looped 1e-05\n");
+  DiskCache().store(key, "2\nmerged 1 3e-05 stacked 1 2e-05 looped 2 1e-05\n");
   const auto found = kept_arrangement(key, first);
   ASSERT_TRUE(found);
-  EXPECT_EQ((*found)[0].chosen, Arrangement::looped);
-  EXPECT_EQ((*found)[0].times.size(), 3u);
-  EXPECT_EQ((*found)[0].members, first[0].members);
+  EXPECT_EQ(found->rounds, 2);
+  EXPECT_EQ(found->groups[0].chosen, (Way{Arrangement::looped, 2}));
+  EXPECT_EQ(found->groups[0].times.size(), 3u);
+  EXPECT_EQ(found->groups[0].members, first[0].members);
   setenv("TUTTI_CACHE", "off", 1);
   EXPECT_FALSE(kept_arrangement(key, first));
   fs::remove_all(decisions);

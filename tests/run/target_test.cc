@@ -91,7 +91,7 @@ TEST_F(on_h100, programs_can_be_kept_and_not_run) {
   const Model model = load(file_of("core/dense_relu"));
   const auto device = open_device("cuda@h100");
   std::shared_ptr<CompileCache> cache;
-  const auto program = device->compile(lower_for(*model.shared(), {.device = "cuda@h100"}, device, cache));
+  const auto program = device->compile(lower_for(*model.shared(), {.device = "cuda@h100"}, device));
   EXPECT_GT(program->executable().size(), 1000u);
   EXPECT_THROW(program->run({}, {}), DeviceError);
   EXPECT_THROW(compile(model, {.device = "cuda@h100"}), DeviceError);

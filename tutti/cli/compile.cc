@@ -25,7 +25,7 @@ void compile_model(Console& console, CompileVerbSettings& settings) {
   const std::string note = bind_extents(*model, settings.model, settings.extent, options);
   const auto device = open_device(settings.device);
   CompileSettings own{0, {}, nullptr, options.precision};
-  const auto program = device->compile(lower_for(*model, options, device, own.cache), own);
+  const auto program = device->compile(lower_for(*model, options, device), own);
   const std::string bytes = program->executable();
   OutputFile file(settings.output);
   file.write(bytes);

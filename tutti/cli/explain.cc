@@ -50,14 +50,15 @@ Json step_json(const ExplainedStep& step) {
   return out;
 }
 
-// {"groups": [{"members", "chosen", "us": {"merged": ...}}]}: what is stacked, merged, looped, and what was measured.
+// {"groups": [{"members", "chosen", "parts", "us": {"merged": ..., "stacked in 2": ...}}]}: what is stacked, merged, looped, and what was
+// measured.
 Json plan_json(const std::vector<ArrangedGroup>& groups) {
   Json list = Json::list();
   for (const ArrangedGroup& group : groups) {
     Json members = Json::list(), times = Json::object();
     for (const auto& member : group.members) members.push(member);
-    for (const auto& time : group.times) times.set(std::string(name(time.arrangement)), time.seconds * 1e6);
-    list.push(JsonMembers{{"members", members}, {"chosen", name(group.chosen)}, {"us", times}, {"reason", group.reason}});
+    for (const auto& [way, seconds] : group.times) times.set(name(way), seconds * 1e6);
+    list.push(JsonMembers{{"members", members}, {"chosen", name(group.chosen.arrangement)}, {"parts", group.chosen.parts}, {"us", times}, {"reason", group.reason}});
   }
   return groups.empty() ? Json::object() : Json(JsonMembers{{"groups", list}});
 }
@@ -304,8 +305,8 @@ std::string plan_text(const std::vector<ArrangedGroup>& groups) {
     out += fmt::format("\nmembers   {} of one structure ('{}' ...): {}", group.members.size(), escape(group.members[0], 60),
                        name(group.chosen));
     std::string times;
-    for (const auto& time : group.times)
-      times += fmt::format("{}{} {} us", times.empty() ? "" : ", ", name(time.arrangement), three_digits(time.seconds * 1e6));
+    for (const auto& [way, seconds] : group.times)
+      times += fmt::format("{}{} {} us", times.empty() ? "" : ", ", name(way), three_digits(seconds * 1e6));
     if (!times.empty()) out += fmt::format("; the program with them {}", times);
     if (!group.reason.empty()) out += fmt::format("; {}", group.reason);
   }

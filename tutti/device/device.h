@@ -137,6 +137,8 @@ class Device {
   // Programs of one thread each, side by side on the device's threads, `threads` at most: body(piece, slot) for each piece; no two that run
   // at the same time have the same slot, which is below `threads`. Where a device has no such threads, one after another.
   virtual void side_by_side(int threads, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body);
+  // How many parts of a program that do not wait for each other run at the same time, each on a core of its own, given so many threads.
+  virtual int parts_at_once(int /* threads */) const { return 1; }
   // Whether its programs can have replicas on devices of other processes (hosts.h), and which of all devices it is.
   virtual bool spans_hosts() const { return false; }
   virtual int64_t number() const { return 0; }

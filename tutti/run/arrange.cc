@@ -62,51 +62,38 @@ std::optional<Together> together(Arrangement arrangement) {
   return {};
 }
 
-// What was decided, as it is kept: a line a group, the arrangement chosen and what each that was measured took.
-std::string written(const std::vector<ArrangedGroup>& groups) {
-  std::string out;
+// What was measured, as it is kept: how often, then a line a group of ways, each in so many parts and so many seconds.
+std::string written(const std::vector<ArrangedGroup>& groups, int rounds) {
+  std::string out = fmt::format("{}\n", rounds);
   for (const ArrangedGroup& group : groups) {
-    out += name(group.chosen);
-    for (const auto& [arrangement, seconds] : group.times) out += fmt::format(" {} {}", name(arrangement), seconds);
+    for (const auto& [way, seconds] : group.times) out += fmt::format("{} {} {} ", name(way.arrangement), way.parts, seconds);
     out += "\n";
   }
   return out;
 }
 
-// Decisions by what was measured: of this process, and on disk those of all processes.
+// What was decided in this process.
 class Memory {
  public:
   bool find(const std::string& key, std::vector<ArrangedGroup>& groups) {
-    {
-      std::lock_guard lock(mutex_);
-      if (const auto found = known_.find(key); found != known_.end()) {
-        for (size_t g = 0; g < groups.size(); ++g) {
-          ArrangedGroup group = found->second[g];
-          group.members = std::move(groups[g].members);
-          groups[g] = std::move(group);
-        }
-        return true;
-      }
+    std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found == known_.end()) return false;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      ArrangedGroup group = found->second[g];
+      group.members = std::move(groups[g].members);
+      groups[g] = std::move(group);
     }
-    auto kept = kept_arrangement(key, groups);
-    if (!kept) return false;
-    groups = std::move(*kept);
-    remember(key, groups);
     return true;
   }
   void store(const std::string& key, const std::vector<ArrangedGroup>& groups) {
-    remember(key, groups);
-    const bool measured = std::all_of(groups.begin(), groups.end(), [](const ArrangedGroup& group) { return !group.times.empty(); });
-    if (measured) DiskCache().store(key, written(groups));
-  }
-
- private:
-  void remember(const std::string& key, const std::vector<ArrangedGroup>& groups) {
     constexpr size_t most = 256;
     std::lock_guard lock(mutex_);
     if (known_.size() > most) known_.clear();
     known_[key] = groups;
   }
+
+ private:
   std::mutex mutex_;
   std::map<std::string, std::vector<ArrangedGroup>> known_;
 };
@@ -134,46 +121,70 @@ class Arranger {
 
   void as_asked() {
     for (ArrangedGroup& group : groups_) {
-      group.chosen = options_.wanted;
+      group.chosen = {options_.wanted};
       group.reason = "asked for";
     }
   }
 
   // The whole program in each way, group by group.
-  void measure(std::shared_ptr<CompileCache>& cache) {
+  void measure() {
     static Memory memory;
     const std::string key = fmt::format("arrangement\n{}\n{}{}: {}\n{} threads, {}\n{} groups\n{}", build_name(), processor_name(),
                                         device_->name(), device_->description(), options_.threads, tutti::name(options_.precision),
                                         groups_.size(), fingerprint(print_graph(graph_, 0)));
     if (memory.find(key, groups_)) return;
-    for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, cache);
+    auto kept = kept_arrangement(key, groups_);
+    if (kept && kept->rounds >= arrangement_rounds) {
+      groups_ = std::move(kept->groups);
+    } else {
+      for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, kept ? kept->groups[g].times : std::map<Way, double>());
+      const bool measured = std::all_of(groups_.begin(), groups_.end(), [](const ArrangedGroup& group) { return !group.times.empty(); });
+      if (measured) DiskCache().store(key, written(groups_, (kept ? kept->rounds : 0) + 1));
+    }
     memory.store(key, groups_);
   }
 
   Graph arranged() const {
     std::vector<RegionGroup> chosen;
-    for (size_t g = 0; g < groups_.size(); ++g)
-      if (const auto how = together(groups_[g].chosen)) chosen.push_back({regions_[g], *how});
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto how = together(groups_[g].chosen.arrangement);
+      if (!how) continue;
+      const auto& all = regions_[g];
+      const size_t parts = groups_[g].chosen.parts;
+      const auto place = [&](size_t part) { return all.begin() + static_cast<std::ptrdiff_t>(all.size() * part / parts); };
+      for (size_t part = 0; part < parts; ++part) chosen.push_back({{place(part), place(part + 1)}, *how});
+    }
     return chosen.empty() ? graph_.clone() : stack(graph_, chosen);
   }
 
  private:
-  void measure_group(size_t g, std::shared_ptr<CompileCache>& cache) {
+  std::vector<Way> ways(size_t members) const {
+    std::vector<Way> out = {{Arrangement::merged}, {Arrangement::stacked}, {Arrangement::looped}};
+    // Parts of two members and more, nearly alike.
+    const auto cores = static_cast<size_t>(device_->parts_at_once(options_.threads));
+    const size_t longest = (members + cores - 1) / cores;
+    if (cores > 1 && members >= 2 * cores && 10 * longest * cores <= 11 * members)
+      for (Arrangement arrangement : {Arrangement::stacked, Arrangement::looped}) out.push_back({arrangement, cores});
+    return out;
+  }
+
+  // `before`: what earlier processes measured.
+  void measure_group(size_t g, const std::map<Way, double>& before) {
     ArrangedGroup& group = groups_[g];
     std::vector<Predictor> trials;
-    std::vector<std::pair<int64_t, Arrangement>> kernels;  // where nothing can be measured
-    for (Arrangement way : {Arrangement::merged, Arrangement::stacked, Arrangement::looped}) {
+    std::vector<Way> tried;
+    std::vector<std::pair<int64_t, Way>> kernels;  // where nothing can be measured
+    for (const Way way : ways(group.members.size())) {
       group.chosen = way;
-      CompileSettings settings{options_.threads, cache, nullptr, options_.precision};
+      CompileSettings settings{options_.threads, nullptr, nullptr, options_.precision};
       auto program = device_->compile(arranged(), settings);
-      cache = settings.cache;
       if (!program->computes()) {
         kernels.emplace_back(program->stats().kernels, way);
         continue;
       }
       set_made_up_inputs(trials.emplace_back(device_, std::move(program)));
-      group.times.push_back({way, 0});
-      if (way != Arrangement::merged) continue;
+      tried.push_back(way);
+      if (way.arrangement != Arrangement::merged) continue;
       seconds_of(trials[0]);
       const double each = seconds_of(trials[0]) / static_cast<double>(members_);
       if (each < long_enough) continue;
@@ -181,17 +192,18 @@ class Arranger {
       break;
     }
     if (!kernels.empty()) {
-      group.chosen =
-          std::min_element(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.first < b.first; })->second;
+      group.chosen = std::min_element(kernels.begin(), kernels.end())->second;
       group.reason = fmt::format("{} does not compute, so the fewest kernels count: merged {}, stacked {}, looped {}", device_->name(),
                                  kernels[0].first, kernels[1].first, kernels[2].first);
       return;
     }
     const auto seconds = fastest(trials);
-    for (size_t i = 0; i < seconds.size(); ++i) group.times[i].seconds = seconds[i];
-    group.chosen = std::min_element(group.times.begin(), group.times.end(), [](const auto& a, const auto& b) {
-                     return a.seconds < b.seconds;
-                   })->arrangement;
+    group.times = before;
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      const auto [known, is_new] = group.times.emplace(tried[i], seconds[i]);
+      if (!is_new) known->second = std::min(known->second, seconds[i]);
+    }
+    group.choose();
   }
 
   const Graph& graph_;
@@ -225,26 +237,39 @@ Arrangement arrangement_of(std::string_view name) {
   fail<InvalidArgument>("ensemble", "no arrangement '{}'{}", name, did_you_mean(name, arrangement_names()));
 }
 
-std::optional<std::vector<ArrangedGroup>> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups) {
+std::string name(Way way) {
+  return way.parts == 1 ? std::string(name(way.arrangement)) : fmt::format("{} in {}", name(way.arrangement), way.parts);
+}
+
+void ArrangedGroup::choose() {
+  chosen = std::min_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+}
+
+std::optional<KeptArrangement> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups) {
   const auto text = DiskCache().find(key);
   if (!text) return {};
   std::istringstream lines(*text);
   std::string line, word;
-  for (ArrangedGroup& group : groups) {
+  KeptArrangement out{std::move(groups), 0};
+  if (!std::getline(lines, line) || !(std::istringstream(line) >> out.rounds) || out.rounds < 1) return {};
+  for (ArrangedGroup& group : out.groups) {
     if (!std::getline(lines, line)) return {};
     std::istringstream words(line);
-    if (!(words >> word) || !is_arrangement(word)) return {};
-    group.chosen = arrangement_of(word);
     group.times.clear();
-    for (double seconds = 0; words >> word;) {
-      if (!is_arrangement(word) || !(words >> seconds)) return {};
-      group.times.push_back({arrangement_of(word), seconds});
+    while (words >> word) {
+      Way way;
+      double seconds = 0;
+      if (!is_arrangement(word) || !(words >> way.parts >> seconds) || way.parts < 1 || way.parts > group.members.size()) return {};
+      way.arrangement = arrangement_of(word);
+      if (way.arrangement == Arrangement::measured || !(seconds > 0)) return {};
+      group.times[way] = seconds;
     }
-    if (group.chosen == Arrangement::measured || group.times.empty()) return {};
+    if (group.times.empty()) return {};
+    group.choose();
     group.reason = "measured before";
   }
   if (std::getline(lines, line)) return {};
-  return groups;
+  return out;
 }
 
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace) {
@@ -268,13 +293,13 @@ std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace
 }
 
 Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, const std::shared_ptr<Device>& device,
-              const ArrangeOptions& options, std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
+              const ArrangeOptions& options, std::vector<ArrangedGroup>* groups) {
   const std::vector<MemberRegion> members = members_of(trace);
   if (members.size() < 2) return graph;
   Arranger arranger(graph, members, device, options);
   if (arranger.empty()) return graph;
   if (options.wanted == Arrangement::measured)
-    arranger.measure(cache);
+    arranger.measure();
   else
     arranger.as_asked();
   Graph out = arranger.arranged();

@@ -20,16 +20,22 @@ std::string_view name(Arrangement arrangement);
 Arrangement arrangement_of(std::string_view name);
 const std::vector<std::string>& arrangement_names();
 
+// A way to run members alike: those stacked or looped as one, or in parts of which each has a core of the device.
+struct Way {
+  Arrangement arrangement = Arrangement::merged;
+  size_t parts = 1;
+  auto operator<=>(const Way&) const = default;
+};
+std::string name(Way way);  // "stacked", "stacked in 2"
+
 // One group of members of one structure, for `tutti explain`.
 struct ArrangedGroup {
   std::vector<std::string> members;
-  Arrangement chosen = Arrangement::merged;
-  std::string reason;  // why, when nothing was measured
-  struct Time {
-    Arrangement arrangement;
-    double seconds;  // of one run
-  };
-  std::vector<Time> times;  // the whole program, this group arranged so
+  Way chosen = {};
+  std::string reason;           // why, when nothing was measured
+  std::map<Way, double> times;  // seconds of a run of the whole program, this group arranged so
+  // The fastest of what was measured.
+  void choose();
 };
 
 struct ArrangeOptions {
@@ -45,13 +51,19 @@ struct MemberRegion {
 };
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace);
 
-// What an earlier process measured and kept on disk under this key, for as many groups, which keep their members; nothing where there is no
+// What earlier processes measured and kept on disk under this key, for as many groups, which keep their members; nothing where there is no
 // such entry or it is damaged.
-std::optional<std::vector<ArrangedGroup>> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups);
+struct KeptArrangement {
+  std::vector<ArrangedGroup> groups;
+  int rounds = 0;  // processes that have measured
+};
+std::optional<KeptArrangement> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups);
+// What a machine does that is busy with something else must not count for ever: so many processes measure, and the fastest run of each way
+// counts.
+inline constexpr int arrangement_rounds = 3;
 
-// The graph with its members arranged; `groups`, if given, gets what was done. A model without members alike stays as it is. What is
-// prepared of the weights while measuring stays in `cache`, which may be empty.
+// The graph with its members arranged; `groups`, if given, gets what was done. A model without members alike stays as it is.
 Graph arrange(Graph graph, const std::vector<keras::LayerTrace>& trace, const std::shared_ptr<Device>& device,
-              const ArrangeOptions& options, std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
+              const ArrangeOptions& options, std::vector<ArrangedGroup>* groups = nullptr);
 
 }  // namespace tutti

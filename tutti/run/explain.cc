@@ -123,7 +123,7 @@ Explanation explain(const keras::AnyModel& model, const CompileOptions& options)
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache, nullptr, options.precision};
   std::vector<ArrangedGroup> groups;
-  const Graph graph = lower_for(model, options, device, settings.cache, &groups);
+  const Graph graph = lower_for(model, options, device, &groups);
   Explanation out = explain(graph, device, std::move(settings), options.batch);
   out.groups = std::move(groups);
   return out;

@@ -109,7 +109,7 @@ class Forecasting {
       CompileSettings settings{options_.threads, cache_, nullptr, options_.precision};
       std::vector<keras::LayerTrace> trace;
       Graph graph = forecast_graph(out_.members, shape_, &trace);
-      graph = arrange(std::move(graph), trace, device_, {options_.arrangement, options_.threads, options_.precision}, settings.cache);
+      graph = arrange(std::move(graph), trace, device_, {options_.arrangement, options_.threads, options_.precision});
       auto program = device_->compile(graph, settings);
       cache_ = settings.cache;
       if (predictor_ == nullptr) out_.stats = program->stats();

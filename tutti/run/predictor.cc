@@ -22,11 +22,11 @@ void name_layers(Graph& graph, const std::vector<keras::LayerTrace>& trace) {
 }  // namespace
 
 Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, const std::shared_ptr<Device>& device,
-                std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups) {
+                std::vector<ArrangedGroup>* groups) {
   std::vector<keras::LayerTrace> trace;
   Graph graph = model.lower({options.batch, options.input_shapes, &trace});
   name_layers(graph, trace);
-  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads, options.precision}, cache, groups);
+  return arrange(std::move(graph), trace, device, {options.arrangement, options.threads, options.precision}, groups);
 }
 
 std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, CompileSettings& settings, int64_t batch) {
@@ -47,7 +47,7 @@ std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, Compi
 Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache, nullptr, options.precision};
-  const Graph graph = lower_for(model, options, device, settings.cache);
+  const Graph graph = lower_for(model, options, device);
   auto program = compile_batch(*device, graph, settings, options.batch);
   return {std::move(device), std::move(program), std::move(settings.cache)};
 }

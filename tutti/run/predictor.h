@@ -25,9 +25,9 @@ struct CompileOptions {
   std::shared_ptr<CompileCache> cache = {};
 };
 
-// The graph that is compiled: lowered, an ensemble's members arranged for the device. May fill `cache`.
+// The graph that is compiled: lowered, an ensemble's members arranged for the device.
 Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, const std::shared_ptr<Device>& device,
-                std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
+                std::vector<ArrangedGroup>* groups = nullptr);
 
 // device.compile(); where a program does not fit, the error suggests a batch that might.
 std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, CompileSettings& settings, int64_t batch);

@@ -251,11 +251,19 @@ bool can_be_one_step(const Graph& graph, const BranchFinder& finder) {
   return true;
 }
 
+// What threads can share before they have to wait for each other: of a loop, one turn.
+Work work_at_once(const Graph& graph, const Node& node) {
+  Work work = work_of(graph, node);
+  if (node.op != Op::scan) return work;
+  const int64_t length = std::max<int64_t>(1, node.attributes.integer("length"));
+  return {.flops = work.flops / length, .elements = work.elements / length, .bytes = work.bytes / length};
+}
+
 }  // namespace
 
 std::optional<Step> match_branches(const Selection& selection) {
   // Nanoseconds: of a kernel, for being called; to gather the threads; and what the whole must take to be worth it.
-  constexpr double call = 50, gathering = 2'000, worth_it = 12'000;
+  constexpr double call = 50, gathering = 300, worth_it = 12'000;
   // Of all cores, what kernels on all threads reach, and what branches do.
   constexpr double by_kernels = 0.8, by_branches = 0.95;
   const Graph& graph = selection.graph();
@@ -284,7 +292,7 @@ std::optional<Step> match_branches(const Selection& selection) {
   for (const auto& [last, nodes] : branches) {
     double own = 0;
     for (size_t n : nodes) {
-      const bool shared = graph.nodes()[n].op != Op::scan && selection.threads(work_of(graph, graph.nodes()[n])) > 1;
+      const bool shared = selection.threads(work_at_once(graph, graph.nodes()[n])) > 1;
       in_turn += shared ? times[n] / (by_kernels * threads) : times[n];
       own += times[n];
     }

@@ -35,7 +35,7 @@ class CpuDevice : public HostDevice {
     PassOptions options;
     if (report != nullptr) options.report = &report->passes;
     Graph simple = run_passes(graph, inference_passes(cpu::evaluate, cache.folded), options);
-    const int threads = settings.threads == 0 ? thread_limit() : settings.threads;
+    const int threads = parts_at_once(settings.threads);
     std::vector<Refusal> refusals;
     std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
     if (report != nullptr) {
@@ -45,6 +45,7 @@ class CpuDevice : public HostDevice {
     return std::make_unique<HostProgram>(simple, std::move(steps), "cpu", settings.states);
   }
   std::optional<Speed> measure(int threads) override { return cpu::measure_speed(threads); }
+  int parts_at_once(int threads) const override { return threads == 0 ? thread_limit() : threads; }
   void side_by_side(int threads, int64_t pieces, const std::function<void(int64_t piece, int slot)>& body) override {
     cpu::team(threads, pieces, body);
   }
