@@ -343,5 +343,34 @@ TEST(cpu_select, what_a_loop_repeats_is_shared_between_threads) {
   }
 }
 
+// A state that begins as zeros, as those of recurrent layers do: its first product is none, unless a weight is infinite.
+TEST(cpu_select, products_with_zeros_are_left_out) {
+  for (int64_t columns : {3, 64, 100}) {
+    for (int64_t rows : {1, 7}) {
+      for (float first : {0.5f, std::numeric_limits<float>::infinity()}) {
+        for (double begins : {0.0, 0.25}) {
+          Graph graph;
+          const Value x = graph.input("x", {DType::f32, {4, rows, columns}});
+          Tensor weights(DType::f32, {columns, columns});
+          for (size_t i = 0; i < weights.as<float>().size(); ++i) weights.as<float>()[i] = static_cast<float>(i * 31 % 17) / 80 - 0.1f;
+          weights.as<float>()[0] = first;
+          const Value start = full(graph, {DType::f32, {rows, columns}}, begins);
+          const auto out = scan({start}, {x}, {}, 4, false, [&](Graph& body, auto carries, auto slices, auto) {
+            const Value next = tanh(matmul(carries[0], body.constant(weights)) + slices[0]);
+            return ScanStep{{next}, {next}};
+          });
+          graph.output("y", out.stacked[0]);
+          std::vector<Tensor> inputs = {Tensor(DType::f32, {4, rows, columns})};
+          for (size_t i = 0; i < inputs[0].as<float>().size(); ++i) inputs[0].as<float>()[i] = static_cast<float>(i % 13) / 40 - 0.1f;
+          const auto want = floats(Runner(graph, "reference")(inputs)[0]), got = floats(Runner(graph, "cpu")(inputs)[0]);
+          for (size_t i = 0; i < want.size(); ++i)
+            ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : std::fabs(want[i] - got[i]) < 1e-5f)
+                << columns << " " << rows << " " << first << " " << begins << " " << i << ": " << want[i] << ", " << got[i];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti::cpu

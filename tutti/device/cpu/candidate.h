@@ -29,6 +29,7 @@ struct SelectOptions {
   std::vector<Refusal>* refusals = nullptr;  // where to put the reasons why candidates did not take a node, if anyone wants them
   PackMemo* packs = nullptr;                 // of the model, where it may have more programs
   const Node* scan = nullptr;                // whose body the graph is
+  std::vector<bool> zero_carries = {};       // of that scan: which begin as zeros
 };
 
 // What a candidate may ask about the graph while steps are chosen.
@@ -59,12 +60,17 @@ class Selection {
   std::optional<Tensor> known(ValueId id) const;
   // Whether every turn of the loop, whose body the graph is, reads the same there.
   bool stays(ValueId id) const;
+  // Whether it is zeros in the first turn of that loop.
+  bool begins_as_zeros(ValueId id) const;
   // The number that every element of the value is, if it is a constant of one element or broadcast from one.
   std::optional<double> number(ValueId id) const;
 
   void take(const Step& step);
 
  private:
+  // Which input of the loop's body a value is, through reshapes.
+  std::optional<size_t> input_of_body(ValueId id) const;
+
   const Graph& graph_;
   SelectOptions options_;
   bool is_large_;                              // enough to do for a second thread

@@ -19,6 +19,9 @@ std::optional<Step> scan(const Selection& selection, int32_t index, std::string&
   Step step = step_of(selection.graph(), index, "scan");
   SelectOptions options = selection.options();
   options.scan = &node;
+  options.zero_carries.clear();
+  for (int64_t i = 0; i < node.attributes.integer("carries"); ++i)
+    options.zero_carries.push_back(selection.number(node.operands[static_cast<size_t>(i)]) == 0.0);
   std::vector<Step> body = select_steps(*node.body, options);
   step.launches = scan_launches(node, body);
   step.kernel = make_scan(node, std::move(body));
@@ -130,14 +133,25 @@ std::optional<Tensor> Selection::known(ValueId id) const {
   return source.literal;
 }
 
-bool Selection::stays(ValueId id) const {
-  if (options_.scan == nullptr) return false;
+std::optional<size_t> Selection::input_of_body(ValueId id) const {
+  if (options_.scan == nullptr) return {};
   const Node* source = &node(graph_.producer(id));
   while (source->op == Op::reshape) source = &node(graph_.producer(source->operands[0]));
-  if (source->op != Op::parameter || role(*source) != Graph::Role::input) return false;
+  if (source->op != Op::parameter || role(*source) != Graph::Role::input) return {};
   const auto inputs = graph_.parameters(Graph::Role::input);
-  const int64_t changing = options_.scan->attributes.integer("carries") + options_.scan->attributes.integer("slices");
-  return std::find(inputs.begin(), inputs.end(), source) - inputs.begin() >= changing;
+  return static_cast<size_t>(std::find(inputs.begin(), inputs.end(), source) - inputs.begin());
+}
+
+bool Selection::stays(ValueId id) const {
+  const auto input = input_of_body(id);
+  if (!input) return false;
+  const Attributes& attributes = options_.scan->attributes;
+  return static_cast<int64_t>(*input) >= attributes.integer("carries") + attributes.integer("slices");
+}
+
+bool Selection::begins_as_zeros(ValueId id) const {
+  const auto input = input_of_body(id);
+  return input && *input < options_.zero_carries.size() && options_.zero_carries[*input];
 }
 
 std::optional<double> Selection::number(ValueId id) const { return splat(graph_, id); }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
 #include "tutti/device/cpu/gemm/row_dots.h"
@@ -34,6 +37,12 @@ std::string_view refuses_dot(const Selection& selection, const Node& node) {
   return {};
 }
 
+// What zeros times such weights are is zeros.
+bool is_finite(const Tensor& weights) {
+  const auto values = weights.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
 }  // namespace
 
 std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std::string& reason) {
@@ -64,9 +73,14 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std:
   const Matrix matrix{weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride};
   const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
   const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
-  step.kernel.run = [packed, rows, columns, epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
-    matmul(rows.count, floats(p.operands[0]), rows.stride, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads,
-           p.turn % 2 != 0);
+  // The first product of a recurrent layer is one with zeros.
+  const bool zero_first = selection.begins_as_zeros(node.operands[0]) && is_finite(*weights);
+  Panels nothing = packed.panels();
+  nothing.depth = 0;
+  step.kernel.run = [packed, nothing, zero_first, rows, columns, epilogue = BoundEpilogue(match, columns),
+                     threads = step.threads](const Pointers& p) {
+    matmul(rows.count, floats(p.operands[0]), rows.stride, zero_first && p.turn == 0 ? nothing : packed.panels(), epilogue(p),
+           floats(p.results[0]), columns, threads, p.turn % 2 != 0);
   };
   return step;
 }
