@@ -79,12 +79,14 @@ std::vector<std::string> LiveEnsemble::members() const {
 }
 
 CompiledModel& LiveEnsemble::now() {
-  if (seen_ != shared_->changes) {
-    std::scoped_lock lock(shared_->mutex);
-    now_.emplace(CompiledModel(Model(shared_->ensemble),
-                               Predictor(shared_->device, std::make_unique<BlockProgram>(shared_->device, shared_->blocks))));
-    seen_ = shared_->changes;
-  }
+  if (seen_ == shared_->changes) return *now_;
+  std::unique_lock lock(shared_->mutex);
+  const int64_t seen = shared_->changes;
+  Model model(shared_->ensemble);
+  const MemberBlocks blocks = shared_->blocks;
+  lock.unlock();
+  now_.emplace(CompiledModel(std::move(model), Predictor(shared_->device, std::make_unique<BlockProgram>(shared_->device, blocks))));
+  seen_ = seen;
   return *now_;
 }
 

@@ -27,21 +27,30 @@ std::shared_ptr<const MemberBlock> find(const MemberBlocks& before, const std::v
   return nullptr;
 }
 
-// Old blocks where they are whole, and the members between them. Neighbours that fit into one block become one, so that blocks stay few
-// whoever comes and goes.
+bool fit_together(const Part& a, const Part& b) {
+  return a.members() + b.members() <= MemberBlock::most_members && a.weight_bytes + b.weight_bytes <= MemberBlock::most_weight_bytes;
+}
+
+// Old blocks where they are whole, and the members between them. Then neighbours that fit into one block become one, so that blocks stay
+// few whoever comes and goes.
 std::vector<Part> divide(const Ensemble& ensemble, const keras::LowerOptions& options, const MemberBlocks& before) {
-  std::vector<Part> parts;
-  for (size_t at = 0; at < ensemble.members().size(); at = parts.back().end) {
-    const auto block = find(before, ensemble.members(), at);
-    const Part next = block != nullptr ? Part{at, at + block->members.size(), block->weight_bytes, block}
-                                       : Part{at, at + 1, weight_bytes(ensemble.lower_members(at, at + 1, options)), nullptr};
-    if (!parts.empty() && parts.back().members() + next.members() <= MemberBlock::most_members &&
-        parts.back().weight_bytes + next.weight_bytes <= MemberBlock::most_weight_bytes)
+  const auto add = [](std::vector<Part>& parts, const Part& next, bool joins) {
+    if (joins && !parts.empty() && fit_together(parts.back(), next))
       parts.back() = {parts.back().begin, next.end, parts.back().weight_bytes + next.weight_bytes, nullptr};
     else
       parts.push_back(next);
+  };
+  std::vector<Part> parts, out;
+  for (size_t at = 0; at < ensemble.members().size(); at = parts.back().end) {
+    const auto block = find(before, ensemble.members(), at);
+    if (block != nullptr)
+      parts.push_back({at, at + block->members.size(), block->weight_bytes, block});
+    else
+      add(parts, {at, at + 1, weight_bytes(ensemble.lower_members(at, at + 1, options)), nullptr},
+          !parts.empty() && parts.back().block == nullptr);
   }
-  return parts;
+  for (const Part& part : parts) add(out, part, true);
+  return out;
 }
 
 // `guide`: the block whose arrangement was measured with most members, if there is one.
@@ -63,8 +72,8 @@ std::shared_ptr<const MemberBlock> compile_block(const Ensemble& ensemble, const
   block->program = compile_batch(*device, graph, settings, options.batch);
   block->arrangement = options.arrangement;
   if (options.arrangement == Arrangement::measured) {
-    const auto most = std::max_element(groups.begin(), groups.end(),
-                                       [](const auto& a, const auto& b) { return a.members.size() < b.members.size(); });
+    const auto most =
+        std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.members.size() < b.members.size(); });
     block->arrangement = most != groups.end() ? most->chosen : Arrangement::merged;
     block->measured = part.members();
   }
