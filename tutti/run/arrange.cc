@@ -62,51 +62,60 @@ std::optional<Together> together(Arrangement arrangement) {
   return {};
 }
 
-// What was decided, as it is kept: a line a group, the arrangement chosen and what each that was measured took.
-std::string written(const std::vector<ArrangedGroup>& groups) {
-  std::string out;
-  for (const ArrangedGroup& group : groups) {
-    out += name(group.chosen);
-    for (const auto& [arrangement, seconds] : group.times) out += fmt::format(" {} {}", name(arrangement), seconds);
-    out += "\n";
-  }
-  return out;
+// By its times.
+void choose(ArrangedGroup& group) {
+  group.chosen = std::min_element(group.times.begin(), group.times.end(), [](const auto& a, const auto& b) {
+                   return a.seconds < b.seconds;
+                 })->arrangement;
 }
 
-// Decisions by what was measured: of this process, and on disk those of all processes.
+// The least times of both, and what is best by them.
+void add_times(ArrangedGroup& group, const std::vector<ArrangedGroup::Time>& others) {
+  for (const auto& other : others) {
+    const auto own =
+        std::find_if(group.times.begin(), group.times.end(), [&](const auto& time) { return time.arrangement == other.arrangement; });
+    if (own == group.times.end())
+      group.times.push_back(other);
+    else
+      own->seconds = std::min(own->seconds, other.seconds);
+  }
+  if (group.times.size() > 1) group.reason.clear();
+  choose(group);
+}
+
+// As it is kept: how often it was measured, and a line a group with the time of each way.
+void keep(const std::string& key, const KeptArrangement& kept) {
+  std::string text = fmt::format("measured {}\n", kept.measurements);
+  for (const ArrangedGroup& group : kept.groups) {
+    std::vector<std::string> words;
+    for (const auto& [arrangement, seconds] : group.times) words.push_back(fmt::format("{} {}", name(arrangement), seconds));
+    text += fmt::format("{}\n", fmt::join(words, " "));
+  }
+  DiskCache().store(key, text);
+}
+
+// Decisions of this process, by what was measured.
 class Memory {
  public:
   bool find(const std::string& key, std::vector<ArrangedGroup>& groups) {
-    {
-      std::lock_guard lock(mutex_);
-      if (const auto found = known_.find(key); found != known_.end()) {
-        for (size_t g = 0; g < groups.size(); ++g) {
-          ArrangedGroup group = found->second[g];
-          group.members = std::move(groups[g].members);
-          groups[g] = std::move(group);
-        }
-        return true;
-      }
+    std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (found == known_.end()) return false;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      ArrangedGroup group = found->second[g];
+      group.members = std::move(groups[g].members);
+      groups[g] = std::move(group);
     }
-    auto kept = kept_arrangement(key, groups);
-    if (!kept) return false;
-    groups = std::move(*kept);
-    remember(key, groups);
     return true;
   }
-  void store(const std::string& key, const std::vector<ArrangedGroup>& groups) {
-    remember(key, groups);
-    const bool measured = std::all_of(groups.begin(), groups.end(), [](const ArrangedGroup& group) { return !group.times.empty(); });
-    if (measured) DiskCache().store(key, written(groups));
-  }
-
- private:
   void remember(const std::string& key, const std::vector<ArrangedGroup>& groups) {
     constexpr size_t most = 256;
     std::lock_guard lock(mutex_);
     if (known_.size() > most) known_.clear();
     known_[key] = groups;
   }
+
+ private:
   std::mutex mutex_;
   std::map<std::string, std::vector<ArrangedGroup>> known_;
 };
@@ -146,8 +155,18 @@ class Arranger {
                                         device_->name(), device_->description(), options_.threads, tutti::name(options_.precision),
                                         groups_.size(), fingerprint(print_graph(graph_, 0)));
     if (memory.find(key, groups_)) return;
-    for (size_t g = 0; g < groups_.size(); ++g) measure_group(g, cache);
-    memory.store(key, groups_);
+    const auto kept = kept_arrangement(key, groups_);
+    if (kept && kept->measurements >= KeptArrangement::enough) {
+      groups_ = kept->groups;
+    } else {
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        measure_group(g, cache);
+        if (kept && !groups_[g].times.empty()) add_times(groups_[g], kept->groups[g].times);
+      }
+      if (std::all_of(groups_.begin(), groups_.end(), [](const ArrangedGroup& group) { return !group.times.empty(); }))
+        keep(key, {kept ? kept->measurements + 1 : 1, groups_});
+    }
+    memory.remember(key, groups_);
   }
 
   Graph arranged() const {
@@ -189,9 +208,7 @@ class Arranger {
     }
     const auto seconds = fastest(trials);
     for (size_t i = 0; i < seconds.size(); ++i) group.times[i].seconds = seconds[i];
-    group.chosen = std::min_element(group.times.begin(), group.times.end(), [](const auto& a, const auto& b) {
-                     return a.seconds < b.seconds;
-                   })->arrangement;
+    choose(group);
   }
 
   const Graph& graph_;
@@ -225,26 +242,28 @@ Arrangement arrangement_of(std::string_view name) {
   fail<InvalidArgument>("ensemble", "no arrangement '{}'{}", name, did_you_mean(name, arrangement_names()));
 }
 
-std::optional<std::vector<ArrangedGroup>> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups) {
+std::optional<KeptArrangement> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups) {
   const auto text = DiskCache().find(key);
   if (!text) return {};
+  KeptArrangement out{0, std::move(groups)};
   std::istringstream lines(*text);
   std::string line, word;
-  for (ArrangedGroup& group : groups) {
+  if (!std::getline(lines, line)) return {};
+  if (std::istringstream words(line); !(words >> word >> out.measurements) || word != "measured" || out.measurements < 1) return {};
+  for (ArrangedGroup& group : out.groups) {
     if (!std::getline(lines, line)) return {};
     std::istringstream words(line);
-    if (!(words >> word) || !is_arrangement(word)) return {};
-    group.chosen = arrangement_of(word);
     group.times.clear();
     for (double seconds = 0; words >> word;) {
-      if (!is_arrangement(word) || !(words >> seconds)) return {};
+      if (!is_arrangement(word) || arrangement_of(word) == Arrangement::measured || !(words >> seconds) || !(seconds > 0)) return {};
       group.times.push_back({arrangement_of(word), seconds});
     }
-    if (group.chosen == Arrangement::measured || group.times.empty()) return {};
+    if (group.times.empty()) return {};
+    choose(group);
     group.reason = "measured before";
   }
   if (std::getline(lines, line)) return {};
-  return groups;
+  return out;
 }
 
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace) {

@@ -45,9 +45,15 @@ struct MemberRegion {
 };
 std::vector<MemberRegion> members_of(const std::vector<keras::LayerTrace>& trace);
 
-// What an earlier process measured and kept on disk under this key, for as many groups, which keep their members; nothing where there is no
+// What earlier processes measured and kept on disk under this key, for as many groups, which keep their members: the least time of each
+// way. Whoever measures while the machine is busy may be wrong, so some processes measure before it is final. Nothing where there is no
 // such entry or it is damaged.
-std::optional<std::vector<ArrangedGroup>> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups);
+struct KeptArrangement {
+  static constexpr int enough = 3;
+  int measurements = 0;
+  std::vector<ArrangedGroup> groups;
+};
+std::optional<KeptArrangement> kept_arrangement(const std::string& key, std::vector<ArrangedGroup> groups);
 
 // The graph with its members arranged; `groups`, if given, gets what was done. A model without members alike stays as it is. What is
 // prepared of the weights while measuring stays in `cache`, which may be empty.
