@@ -123,8 +123,10 @@ Action ensemble(Options& options) {
   options.options(settings->reduce, "--reduce", "R",
                   "mean (default), median, min, max, sum, std, var, quantile:0.1,0.9, vote, softvote; several, with commas between, are as "
                   "many outputs");
-  options.options(settings->add, "--add", "MODEL", "To the members of MODEL, which is an ensemble's .toml then, this one more; may be given again");
-  options.options(settings->drop, "--drop", "NAME", "Of the members of MODEL not this one, by its name in inspect or by its file; may be given again");
+  options.options(settings->add, "--add", "MODEL",
+                  "To the members of MODEL, which is an ensemble's .toml then, this one more; may be given again");
+  options.options(settings->drop, "--drop", "NAME",
+                  "Of the members of MODEL not this one, by its name in inspect or by its file; may be given again");
   options.option(settings->weights, "--weights", "W,W,...", "One a member, for mean and votes; they need not sum to 1");
   options.flag(settings->ignore_nan, "--ignore-nan", "Reduce over the members that give a number");
   options.option(settings->output, "-o,--output", "OUT",

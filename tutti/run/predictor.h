@@ -31,7 +31,8 @@ Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, con
 
 // The second half of it, of a graph that was lowered with this trace.
 Graph arrange_for(Graph graph, const std::vector<keras::LayerTrace>& trace, const CompileOptions& options,
-                  const std::shared_ptr<Device>& device, std::shared_ptr<CompileCache>& cache, std::vector<ArrangedGroup>* groups = nullptr);
+                  const std::shared_ptr<Device>& device, std::shared_ptr<CompileCache>& cache,
+                  std::vector<ArrangedGroup>* groups = nullptr);
 
 // device.compile(); where a program does not fit, the error suggests a batch that might.
 std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, CompileSettings& settings, int64_t batch);
