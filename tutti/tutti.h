@@ -5,6 +5,7 @@
 //   predict(input, output);                              // spans of float; no allocation, no lock
 //
 //   auto all = tutti::ensemble({a, b, c}, tutti::Reduce::mean);  // a model like any other
+//   tutti::LiveEnsemble live(all);                       // one whose members come and go: live.add("d", d); live.now()(input, output)
 //
 //   tutti::FitJob job;                                   // see run/fit_job.h
 //   job.architecture = tutti::Sequential({2}).dense(16, "relu").dense(1).config();
@@ -18,6 +19,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,6 +83,7 @@ class CompiledModel {
   std::span<const float> output();
 
  private:
+  friend class LiveEnsemble;
   void check_single_floats() const;
   CompiledModel(Model model, Predictor predictor) : model_(std::move(model)), predictor_(std::move(predictor)) {}
   Model model_;
@@ -88,6 +91,30 @@ class CompiledModel {
 };
 
 CompiledModel compile(const Model& model, const CompileOptions& options = {});
+
+// An ensemble that predicts while its members come and go: docs/ensembles.md. Its inputs stay those that it began with.
+class LiveEnsemble {
+ public:
+  // Throws InvalidArgument for a model that is no ensemble, and for two members of one name.
+  explicit LiveEnsemble(const Model& ensemble, const CompileOptions& options = {});
+  LiveEnsemble context() const;  // for another thread: shares the members and their programs, with all that becomes of them
+
+  // From any thread. Compile what the member is compiled together with, and nothing else; predictions go on meanwhile. What throws
+  // (a name that is taken or unknown, a member that does not go with the others, the last one to be dropped) changes nothing.
+  void add(const std::string& name, const Model& member, double weight = 1);  // the weight counts for mean and votes
+  void drop(const std::string& name);
+  std::vector<std::string> members() const;  // in order
+
+  // Predicts with the members that there are now; these stay until it is asked for again. For this context's thread.
+  CompiledModel& now();
+
+ private:
+  struct Shared;
+  explicit LiveEnsemble(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  std::shared_ptr<Shared> shared_;
+  std::optional<CompiledModel> now_;
+  int64_t seen_ = -1;  // changes, when it was made
+};
 
 // Trains the models of all jobs at once (docs/fit.md). Without a folder in the options nothing is written; results then hold the trained
 // models: Model(result.model). A job that fails has an error in its result, and stops alone.

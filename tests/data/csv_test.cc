@@ -145,6 +145,8 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenTable{"short_row", "1,2,3\n4,5\n", "line 2 has 2 fields; the rows before it have 3"},
         BrokenTable{"long_row", "a\n4,5\n", "line 2 has 2 fields; the rows before it have 1"},
         BrokenTable{"blank_line", "1\n2\n\n3\n", "line 3 is blank; blank lines stand at the end only"},
+        BrokenTable{"decimal_commas", "a;b\n1,5;2\n",
+                    "line 2 has 2 fields; the rows before it have 1; hint: fields are separated by commas"},
         BrokenTable{"semicolons", "a;b\n1;2\n", "got '1;2'; hint: fields are separated by commas"},
         BrokenTable{"decimal_comma", "a,b\n\"1,5\",2\n", "line 2, column 1 ('a'): is not a number (or beyond float64); got '1,5'"},
         BrokenTable{"too_large", "1e999\n1\n2e999\n", "line 3, column 1 ('1e999'): is not a number (or beyond float64); got '2e999'"},

@@ -124,8 +124,13 @@ bool CsvReader::next_row() {
       if (!blank()) refuse_line(first, "is blank; blank lines stand at the end only");
     return false;
   }
-  if (columns_ != 0 && fields_.size() != columns_)
-    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}", fields_.size(), columns_));
+  if (columns_ != 0 && fields_.size() != columns_) {
+    const bool others = columns_ == 1 && std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
+                          return text(field).find_first_of(";\t") != std::string_view::npos;
+                        });
+    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}{}", fields_.size(), columns_,
+                                   others ? "; hint: fields are separated by commas, the decimal point is a point" : ""));
+  }
   return true;
 }
 

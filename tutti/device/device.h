@@ -74,6 +74,7 @@ class Program {
   Program(const Program&) = default;
   // Takes the types, of as many replicas one after another; counts all of the stats but kernels and planned memory.
   explicit Program(const Graph& graph, size_t replicas = 1);
+  Program(std::vector<Type> inputs, std::vector<Type> outputs) : input_types_(std::move(inputs)), output_types_(std::move(outputs)) {}
   // Throws InvalidArgument naming the first input or output that does not fit.
   void check_arguments(std::span<Buffer* const> inputs, std::span<Buffer* const> outputs) const;
   ProgramStats stats_;

@@ -203,6 +203,7 @@ class Arranger {
       const auto [known, is_new] = group.times.emplace(tried[i], seconds[i]);
       if (!is_new) known->second = std::min(known->second, seconds[i]);
     }
+    if (group.times.size() > 1) group.reason.clear();
     group.choose();
   }
 

@@ -25,6 +25,8 @@ Ints without_ones(const Ints& shape) {
   return out;
 }
 
+Ints without_first(const Shape& shape) { return {shape.extents().begin() + 1, shape.extents().end()}; }
+
 // Where both are known; the batch does not count.
 bool same_extents(const Ints& a, const Ints& b) {
   if (a.size() != b.size()) return false;
@@ -79,26 +81,24 @@ std::vector<size_t> match(const std::vector<ModelInput>& ours, const std::vector
   return sorted == order ? by_shape : std::vector<size_t>{};
 }
 
-// [samples, members]: whether any of a member's outputs for the sample is NaN.
-Value nan_members(Graph& graph, const std::vector<std::vector<Value>>& outputs, int64_t samples) {
-  std::vector<Value> columns;
-  for (const auto& member : outputs) {
-    Value found = full(graph, {DType::boolean, {samples}}, 0);
-    for (Value value : member) {
-      if (value.rank() == 0 || value.extent(0) != samples)
-        fail<Unsupported>("ensemble", "ignoring NaN needs one row a sample; an output is {}", to_string(value.shape()));
-      Ints others(static_cast<size_t>(value.rank() - 1));
-      std::iota(others.begin(), others.end(), 1);
-      found = logical_or(found, any(is_nan(value), others));
-    }
-    columns.push_back(found);
+// [samples, members]: whether any of a member's outputs, each [members, samples, ...], is NaN for the sample.
+Value nan_members(const std::vector<Value>& outputs, int64_t samples) {
+  Value found;
+  for (const Value& all : outputs) {
+    if (all.rank() < 2 || all.extent(1) != samples)
+      fail<Unsupported>("ensemble", "ignoring NaN needs one row a sample; an output is {}", to_string(Shape(without_first(all.shape()))));
+    Ints others(static_cast<size_t>(all.rank() - 2));
+    std::iota(others.begin(), others.end(), 2);
+    const Value own = any(is_nan(all), others);
+    found = found ? logical_or(found, own) : own;
   }
-  return stack(columns, 1);
+  return transpose(found, {1, 0});
 }
 
 }  // namespace
 
-Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : members_(std::move(members)), options_(std::move(options)) {
+Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::vector<ModelInput> inputs)
+    : members_(std::move(members)), options_(std::move(options)), inputs_(std::move(inputs)) {
   if (members_.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
   if (options_.reductions.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one reduction");
   const std::vector<double>& weights = options_.weights;
@@ -130,8 +130,11 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options) : membe
 }
 
 void Ensemble::match_inputs() {
-  inputs_ = members_[0].model->inputs();
-  std::vector<std::string> lines;  // the first one's, and those that do not go with it
+  std::vector<std::string> lines;  // what is taken, and by whom not
+  if (inputs_.empty())
+    inputs_ = members_[0].model->inputs();
+  else
+    lines.push_back(inputs_text(inputs_));
   for (const Member& member : members_) {
     const auto& theirs = member.model->inputs();
     sources_.push_back(match(inputs_, theirs));
@@ -148,36 +151,66 @@ void Ensemble::match_inputs() {
   if (lines.size() > 1) fail<InvalidArgument>("ensemble", "members take the same inputs; got {}", list_of(lines));
 }
 
-std::vector<Value> Ensemble::alike(const std::vector<std::vector<Value>>& outputs, size_t output) const {
-  const Value first = outputs[0][output];
-  std::vector<Value> out;
-  DType dtype = first.dtype();
+Value Ensemble::join(std::vector<Value> pieces, size_t first, size_t output) const {
+  const Ints shape = without_first(pieces[0].shape());
+  DType dtype = pieces[0].dtype();
   std::vector<std::string> lines;  // the first one's, and those of other shapes
-  for (size_t m = 0; m < outputs.size(); ++m) {
-    const Value value = outputs[m][output];
-    if (m == 0 || without_ones(value.shape().extents()) != without_ones(first.shape().extents()))
-      lines.push_back(fmt::format("'{}' {}", members_[m].name, to_string(value.shape())));
-    if (value.dtype() != dtype) dtype = DType::f32;
-    out.push_back(value);
+  for (size_t member = first; const Value& piece : pieces) {
+    const Ints own = without_first(piece.shape());
+    if (member == first || without_ones(own) != without_ones(shape))
+      lines.push_back(fmt::format("'{}' {}", members_[member].name, to_string(Shape(own))));
+    if (piece.dtype() != dtype) dtype = DType::f32;
+    member += static_cast<size_t>(piece.extent(0));
   }
   if (lines.size() > 1)
     fail<InvalidArgument>("ensemble", "members give outputs of one shape; '{}' is {}", members_[0].model->output_names()[output],
                           list_of(lines));
-  for (Value& value : out) value = convert(value.shape() == first.shape() ? value : reshape(value, first.shape()), dtype);
-  return out;
+  for (Value& piece : pieces) {
+    Ints extents{piece.extent(0)};
+    extents.insert(extents.end(), shape.begin(), shape.end());
+    piece = convert(piece.shape() == Shape(extents) ? piece : reshape(piece, extents), dtype);
+  }
+  return concatenate(pieces, 0);
 }
 
 Graph Ensemble::lower(const keras::LowerOptions& options) const {
-  refuse_problems();
   Graph graph;
+  const size_t own = options.trace != nullptr ? options.trace->size() : 0;
+  add_reductions(graph, add_members(graph, 0, members_.size(), options), options.batch);
+  if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
+  return graph;
+}
+
+Graph Ensemble::lower_members(size_t first, size_t end, const keras::LowerOptions& options) const {
+  Graph graph;
+  const size_t own = options.trace != nullptr ? options.trace->size() : 0;
+  const std::vector<Value> outputs = add_members(graph, first, end, options);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.output(fmt::format("output{}", i), outputs[i]);
+  if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
+  return graph;
+}
+
+Graph Ensemble::lower_reductions(const std::vector<std::vector<Type>>& pieces, int64_t samples) const {
+  Graph graph;
+  std::vector<std::vector<Value>> by_output(pieces[0].size());
+  for (size_t piece = 0; piece < pieces.size(); ++piece)
+    for (size_t i = 0; i < by_output.size(); ++i)
+      by_output[i].push_back(graph.input(fmt::format("piece{}.{}", piece, i), pieces[piece][i]));
+  std::vector<Value> outputs;
+  for (size_t i = 0; i < by_output.size(); ++i) outputs.push_back(join(std::move(by_output[i]), 0, i));
+  add_reductions(graph, outputs, samples);
+  return graph;
+}
+
+std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end, const keras::LowerOptions& options) const {
+  refuse_problems();
   std::vector<Value> inputs;
   const std::vector<Type> types = input_types(options);
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(graph.input(inputs_[i].name, types[i]));
-  const size_t own = options.trace != nullptr ? options.trace->size() : 0;
   if (options.trace != nullptr) options.trace->push_back({name(), std::string(class_name), 0, {}, 0, 0, nullptr});
 
-  std::vector<std::vector<Value>> outputs;
-  for (size_t m = 0; m < members_.size(); ++m) {
+  std::vector<std::vector<Value>> outputs(members_[0].model->output_names().size());  // by output, then by member
+  for (size_t m = begin; m < end; ++m) {
     const keras::AnyModel& model = *members_[m].model;
     keras::LowerOptions theirs{options.batch, {}, nullptr};
     std::vector<keras::LayerTrace> trace;
@@ -196,7 +229,8 @@ Graph Ensemble::lower(const keras::LowerOptions& options) const {
     }
     const size_t first = graph.nodes().size();
     const Graph lowered = model.lower(theirs);
-    outputs.push_back(append(graph, lowered, given, members_[m].name + "/"));
+    const std::vector<Value> own = append(graph, lowered, given, members_[m].name + "/");
+    for (size_t i = 0; i < own.size(); ++i) outputs[i].push_back(own[i]);
     // The member's inputs, its first nodes, are not copied.
     const size_t skipped = given.size();
     for (auto& layer : trace) {
@@ -207,14 +241,20 @@ Graph Ensemble::lower(const keras::LowerOptions& options) const {
       options.trace->push_back(std::move(layer));
     }
   }
-  size_t next = 0;
-  for (size_t output = 0; output < outputs[0].size(); ++output) {
-    const ReductionInput members{alike(outputs, output), options_.weights, options_.ignore_nan};
-    for (const Reduction& reduction : options_.reductions) graph.output(output_names_[next++], reduce_members(reduction, members));
+  std::vector<Value> out;
+  for (auto& pieces : outputs) {
+    for (Value& piece : pieces) piece = expand_dims(piece, {0});
+    out.push_back(join(std::move(pieces), begin, out.size()));
   }
-  if (options_.ignore_nan) graph.output(output_names_[next++], nan_members(graph, outputs, options.batch));
-  if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
-  return graph;
+  return out;
+}
+
+void Ensemble::add_reductions(Graph& graph, const std::vector<Value>& outputs, int64_t samples) const {
+  size_t next = 0;
+  for (const Value& all : outputs)
+    for (const Reduction& reduction : options_.reductions)
+      graph.output(output_names_[next++], reduce_members(reduction, {all, options_.weights, options_.ignore_nan}));
+  if (options_.ignore_nan) graph.output(output_names_[next++], nan_members(outputs, samples));
 }
 
 }  // namespace tutti

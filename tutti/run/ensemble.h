@@ -22,8 +22,9 @@ class Ensemble : public keras::AnyModel {
     std::string name;  // for messages, and before the names of its weights
     std::shared_ptr<const keras::AnyModel> model;
   };
-  // Throws InvalidArgument naming the members whose inputs or outputs do not go together.
-  Ensemble(std::vector<Member> members, EnsembleOptions options);
+  // Throws InvalidArgument naming the members whose inputs or outputs do not go together. `inputs`: what it takes, else what the first
+  // member does.
+  Ensemble(std::vector<Member> members, EnsembleOptions options, std::vector<keras::ModelInput> inputs = {});
 
   const std::vector<Member>& members() const { return members_; }
   const EnsembleOptions& options() const { return options_; }
@@ -39,10 +40,17 @@ class Ensemble : public keras::AnyModel {
   int64_t probe_extent() const override { return probe_extent_; }
   Graph lower(const keras::LowerOptions& options) const override;
 
+  // The same in parts (run/block_program.h): from our inputs to the outputs of members [first, end), each [members, ...],
+  Graph lower_members(size_t first, size_t end, const keras::LowerOptions& options) const;
+  // and from those of all members, in pieces of these types, by piece and output, to our outputs.
+  Graph lower_reductions(const std::vector<std::vector<Type>>& pieces, int64_t samples) const;
+
  private:
   void match_inputs();
-  // The members' outputs of one name, made alike.
-  std::vector<Value> alike(const std::vector<std::vector<Value>>& outputs, size_t output) const;
+  std::vector<Value> add_members(Graph& graph, size_t first, size_t end, const keras::LowerOptions& options) const;
+  void add_reductions(Graph& graph, const std::vector<Value>& outputs, int64_t samples) const;
+  // The outputs of one name of members from `first` on, in pieces of [members, ...]: made alike, one after another.
+  Value join(std::vector<Value> pieces, size_t first, size_t output) const;
 
   std::vector<Member> members_;
   EnsembleOptions options_;

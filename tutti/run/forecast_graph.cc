@@ -133,7 +133,8 @@ Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShap
   const bool rolls = std::any_of(members.begin(), members.end(), [&](const WindowModel& m) { return m.steps < shape.horizon; });
   if (rolls && shape.columns > 1) future = graph.input("future", {DType::f32, {shape.batch, shape.horizon, shape.columns - 1}});
   if (trace != nullptr) trace->push_back({"forecast", std::string(Ensemble::class_name), 0, {}, 0, 0, nullptr});
-  ReductionInput forecasts{{}, {}, shape.ignore_nan};
+  std::vector<Value> each;
+  std::vector<double> weights;
   for (size_t i = 0; i < members.size(); ++i) {
     const WindowModel& member = members[i];
     const Graph lowered = member.model->lower({shape.batch, {member.input_shape(shape.batch)}, nullptr});
@@ -141,12 +142,13 @@ Graph forecast_graph(const std::vector<WindowModel>& members, const ForecastShap
     const size_t first = graph.nodes().size();
     Value forecast = member.steps < shape.horizon ? roll_forward(window, future, member, lowered, shape.horizon, prefix)
                                                   : prediction(append(graph, lowered, {window_input(window, member)}, prefix)[0], member);
-    forecasts.members.push_back(slice_axis(forecast, 1, 0, shape.horizon));
-    forecasts.weights.push_back(member.weight);
+    each.push_back(slice_axis(forecast, 1, 0, shape.horizon));
+    weights.push_back(member.weight);
     if (trace != nullptr) trace->push_back({member.name, "Model", 1, {}, first, graph.nodes().size(), nullptr});
   }
-  if (std::all_of(members.begin(), members.end(), [](const WindowModel& m) { return m.weight == 1; })) forecasts.weights.clear();
-  graph.output("members", stack(forecasts.members, 0));
+  if (std::all_of(members.begin(), members.end(), [](const WindowModel& m) { return m.weight == 1; })) weights.clear();
+  const ReductionInput forecasts{stack(each, 0), weights, shape.ignore_nan};
+  graph.output("members", forecasts.all);
   graph.output("mean", reduce_members({Reduce::mean}, forecasts));
   std::vector<Value> found;
   for (double q : shape.quantiles) found.push_back(reduce_members({Reduce::quantile, q}, forecasts));

@@ -57,17 +57,6 @@ std::vector<std::string> expand(const std::string& name) {
   return found;
 }
 
-// File names, as short as they are different.
-std::vector<std::string> member_names(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  for (const auto& path : paths) names.push_back(fs::path(path).stem().string());
-  std::vector<std::string> sorted = names;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return names;
-  for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}_{}", names[i], i);
-  return names;
-}
-
 std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, int depth);
 
 std::vector<std::string> texts(const Json& value, const char* key) {
@@ -102,8 +91,9 @@ EnsembleOptions options_of(const Json& manifest) {
   return out;
 }
 
-std::shared_ptr<const Ensemble> load_manifest_within(const std::string& path, const LoadProgress& progress, int depth) {
-  if (depth > deepest) fail<InvalidArgument>("ensemble", "'{}' is within {} other manifests: do they name each other?", path, deepest);
+// What `make` makes of a manifest; errors name the file.
+template <class F>
+auto with_manifest(const std::string& path, F&& make) {
   const auto bytes = read_all(*open_file(path), 16 << 20);
   try {
     const Json manifest = parse_toml({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -115,13 +105,19 @@ std::shared_ptr<const Ensemble> load_manifest_within(const std::string& path, co
     if (members == nullptr) fail<InvalidArgument>("ensemble", "a manifest has the key members: a list of model files");
     std::vector<std::string> names;
     for (const auto& name : texts(*members, "members")) names.push_back((fs::path(path).parent_path() / name).string());
-    EnsembleOptions options = options_of(manifest);
-    return std::make_shared<const Ensemble>(load_all(find_members(names), progress, depth), std::move(options));
+    return make(Manifest{find_members(names), options_of(manifest)});
   } catch (const InvalidArgument& e) {
     const std::string_view text = e.what();
     if (text.starts_with("[ensemble] '")) throw;  // names a file already
     fail<InvalidArgument>("ensemble", "'{}': {}", path, text.substr(std::min(text.size(), text.find("] ") + 2)));
   }
+}
+
+std::shared_ptr<const Ensemble> load_manifest_within(const std::string& path, const LoadProgress& progress, int depth) {
+  if (depth > deepest) fail<InvalidArgument>("ensemble", "'{}' is within {} other manifests: do they name each other?", path, deepest);
+  return with_manifest(path, [&](const Manifest& manifest) {
+    return std::make_shared<const Ensemble>(load_all(manifest.members, progress, depth), manifest.options);
+  });
 }
 
 std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, int depth) {
@@ -154,11 +150,25 @@ std::vector<std::string> find_members(const std::vector<std::string>& names) {
   return out;
 }
 
+std::vector<std::string> member_names(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const auto& path : paths) names.push_back(fs::path(path).stem().string());
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}_{}", names[i], i);
+  return names;
+}
+
 std::vector<Ensemble::Member> load_members(const std::vector<std::string>& paths, const LoadProgress& progress) {
   return load_all(paths, progress, 0);
 }
 
 bool is_manifest(const std::string& path) { return has_extension(path, {".toml"}); }
+
+Manifest read_manifest(const std::string& path) {
+  return with_manifest(path, [](Manifest manifest) { return manifest; });
+}
 
 std::shared_ptr<const Ensemble> load_manifest(const std::string& path, const LoadProgress& progress) {
   return load_manifest_within(path, progress, 0);

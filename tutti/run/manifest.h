@@ -17,7 +17,16 @@ std::vector<std::string> find_members(const std::vector<std::string>& names);
 // Models from files, weights held once: WeightPool.
 std::vector<Ensemble::Member> load_members(const std::vector<std::string>& paths, const LoadProgress& progress = {});
 
+// What members are called: their files' names, as short as they are different.
+std::vector<std::string> member_names(const std::vector<std::string>& paths);
+
+struct Manifest {
+  std::vector<std::string> members;  // files
+  EnsembleOptions options;
+};
+
 bool is_manifest(const std::string& path);  // by its name: .toml
+Manifest read_manifest(const std::string& path);
 std::shared_ptr<const Ensemble> load_manifest(const std::string& path, const LoadProgress& progress = {});
 
 // What load_manifest() reads; paths of members relative to where the manifest is.

@@ -25,6 +25,11 @@ Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, con
                 std::vector<ArrangedGroup>* groups) {
   std::vector<keras::LayerTrace> trace;
   Graph graph = model.lower({options.batch, options.input_shapes, &trace});
+  return arrange_for(std::move(graph), trace, options, device, groups);
+}
+
+Graph arrange_for(Graph graph, const std::vector<keras::LayerTrace>& trace, const CompileOptions& options,
+                  const std::shared_ptr<Device>& device, std::vector<ArrangedGroup>* groups) {
   name_layers(graph, trace);
   return arrange(std::move(graph), trace, device, {options.arrangement, options.threads, options.precision}, groups);
 }

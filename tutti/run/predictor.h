@@ -29,6 +29,10 @@ struct CompileOptions {
 Graph lower_for(const keras::AnyModel& model, const CompileOptions& options, const std::shared_ptr<Device>& device,
                 std::vector<ArrangedGroup>* groups = nullptr);
 
+// The second half of it, of a graph that was lowered with this trace.
+Graph arrange_for(Graph graph, const std::vector<keras::LayerTrace>& trace, const CompileOptions& options,
+                  const std::shared_ptr<Device>& device, std::vector<ArrangedGroup>* groups = nullptr);
+
 // device.compile(); where a program does not fit, the error suggests a batch that might.
 std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, CompileSettings& settings, int64_t batch);
 

@@ -76,8 +76,7 @@ namespace {
 // Members' values side by side, [members, ...], and what the reductions need of them.
 class Reducer {
  public:
-  explicit Reducer(const ReductionInput& input)
-      : input_(input), all_(stack(input.members, 0)), count_(static_cast<int64_t>(input.members.size())) {}
+  explicit Reducer(const ReductionInput& input) : input_(input), all_(input.all), count_(all_.extent(0)) {}
 
   Value reduce(const Reduction& reduction) {
     switch (reduction.kind) {
@@ -206,9 +205,6 @@ class Reducer {
 
 }  // namespace
 
-Value reduce_members(const Reduction& reduction, const ReductionInput& input) {
-  if (input.members.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
-  return Reducer(input).reduce(reduction);
-}
+Value reduce_members(const Reduction& reduction, const ReductionInput& input) { return Reducer(input).reduce(reduction); }
 
 }  // namespace tutti

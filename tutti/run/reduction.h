@@ -27,7 +27,7 @@ using Reduce = Reduction::Kind;
 std::vector<Reduction> parse_reductions(std::string_view text);
 
 struct ReductionInput {
-  std::vector<Value> members;   // one type, two or more members or one
+  Value all;                    // [members, ...]
   std::vector<double> weights;  // one a member, or none: all alike
   bool ignore_nan = false;      // reduces over the members whose value is a number, as NumPy's nan-functions do
 };
