@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/transform/recompute.h"
@@ -196,7 +197,10 @@ void FitTeam::compute(Step& step, std::span<Member* const> active) {
     }
     if (!step.given[i].empty()) device_.to_device(all, *step.inputs[i]);
   }
-  step.program->run(step.input_pointers, step.output_pointers);
+  {
+    const FlushDenormals flushing;
+    step.program->run(step.input_pointers, step.output_pointers);
+  }
   for (size_t i = 0; i < step.outputs.size(); ++i)
     if (!step.results[i].empty()) device_.to_host(*step.outputs[i], step.results[i].bytes());
 }

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "tutti/base/denormals.h"
+
 namespace tutti::cpu {
 
 namespace {
@@ -59,6 +61,7 @@ class Pool {
     for (; started_ < threads; ++started_) std::thread([this, slot = started_] { work(slot); }).detach();
     call_ = call;
     context_ = context;
+    flushes_ = FlushDenormals::is_on();
     slots_.store(threads, std::memory_order_relaxed);
     left_.store(pieces, std::memory_order_relaxed);
     for (int slot = 0; slot < threads; ++slot) ranges_[index(slot)].fill(pieces * slot / threads, pieces * (slot + 1) / threads, threads);
@@ -81,6 +84,7 @@ class Pool {
     const int slots = slots_.load(std::memory_order_relaxed);
     for (int i = 1; piece < 0 && i < slots; ++i) piece = ranges_[index((slot + i) % slots)].take(slot, false);
     if (piece < 0) return false;
+    FlushDenormals::set(flushes_);
     call_(context_, piece, slot);
     left_.fetch_sub(1, std::memory_order_release);
     return true;
@@ -105,6 +109,7 @@ class Pool {
   int started_ = 1;   // threads, the caller among them
   void (*call_)(const void*, int64_t, int) = nullptr;
   const void* context_ = nullptr;
+  bool flushes_ = false;  // denormals, as the caller does
   std::array<Range, most_threads> ranges_;
   std::atomic<int> slots_ = 1;
   std::atomic<int64_t> left_ = 0;
