@@ -6,6 +6,7 @@
 #include "tutti/device/cpu/gemm/row_dots.h"
 #include "tutti/device/cpu/gemm/tiny_kernel.h"
 #include "tutti/device/cpu/team.h"
+#include "tutti/device/reference/strided_copy.h"
 
 namespace tutti::cpu {
 namespace {
@@ -107,6 +108,7 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
   }
 }
 
+constexpr int64_t kTurnedFloats = 2048;             // of a result that is made turned over
 constexpr int64_t kNearBytes = int64_t{16} * 1024;  // that B may spread over: half of a first-level cache
 
 bool is_plain(const Epilogue& epilogue) {
@@ -164,6 +166,22 @@ bool BatchedMatmul::is_near() const {
   const NearKernels& kernels = near_kernels();
   return rows > 1 && b_column_stride == 1 && spread(b_row_stride) && (a_column_stride == 1 || (a_stride == 1 && spread(a_column_stride))) &&
          (kernels.part_of_vector || columns % panel_kernels().lanes == 0);
+}
+
+// The result's columns leave much of a vector empty, its rows do not.
+bool BatchedMatmul::is_near_turned() const {
+  const int64_t lanes = panel_kernels().lanes;
+  const auto padded = [&](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
+  return a_stride == 1 && a_column_stride != 1 && rows * columns <= kTurnedFloats &&
+         4 * padded(columns) * rows > 5 * padded(rows) * columns;
+}
+
+// The same sums, of B's columns and A's.
+void BatchedMatmul::run_near_turned(int64_t i, const float* a, const float* b, float* c) const {
+  float turned[kTurnedFloats];
+  const BatchedMatmul other{batch, columns, depth, rows, 1, b_step, a_column_stride, 1, a_step, rows, 0, 0, b_row_stride};
+  other.run_near(i, b, a, {}, turned);
+  reference::transpose_floats(turned, rows, rows, columns, c + i * c_step, c_stride);
 }
 
 void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const {
@@ -250,6 +268,8 @@ void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue
   if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
   if (is_tiny_by_columns() && is_plain(epilogue)) return run_tiny_by_columns(a, b, c, threads);
   const bool divides = batch < threads;  // each product between the threads
+  if (!divides && is_near() && is_near_turned() && is_plain(epilogue))
+    return team(threads, batch, [&](int64_t i, int) { run_near_turned(i, a, b, c); });
   if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
   if (is_near()) {
     for (int64_t i = 0; i < batch; ++i)
