@@ -32,7 +32,7 @@ std::vector<Tensor> run_fused(const Graph& graph, std::vector<Tensor>& inputs, i
     results.push_back(output.value);
     outputs.emplace_back(graph.type(output.value));
   }
-  auto kernel = make_fused_loop(graph, nodes, operands, results, threads);
+  auto kernel = make_fused_loop(graph, nodes, operands, results, [&](int64_t) { return threads; });
   std::vector<const std::byte*> from(inputs.size());
   std::vector<std::byte*> to(outputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) from[i] = inputs[i].bytes().data();

@@ -245,6 +245,38 @@ TEST(cpu_matmul, small_batched_products_agree_with_plain_loops) {
           }
 }
 
+// Gradients of a few units: the left side by columns, with gaps between them.
+TEST(cpu_matmul, small_sums_over_a_batch_agree_with_plain_loops) {
+  const int64_t batch = 3;
+  for (int64_t m : {2, 5, 8, 9, 16, 17})
+    for (int64_t k : {1, 3, 4, 32, 33})
+      for (int64_t n : {1, 2, 3, 4, 5}) {
+        SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n);
+        const int64_t a_stride = m + 1, b_stride = n + 2, c_stride = n + 3;
+        const auto a = normal_floats(batch * k * a_stride, 1), b = normal_floats(batch * k * b_stride, 2);
+        std::vector<float> c(static_cast<size_t>(batch * m * c_stride), 77.0f);
+        BatchedMatmul product{batch, m, k, n, 1, k * a_stride, b_stride, 1, k * b_stride, c_stride, m * c_stride};
+        product.a_column_stride = a_stride;
+        if (!product.is_near()) continue;  // this machine's vectors have no parts
+        product.run(a.data(), b.data(), {}, c.data(), nullptr, 2);
+        for (int64_t i = 0; i < batch * m; ++i)
+          for (int64_t j = 0; j < c_stride; ++j) {
+            const float actual = c[static_cast<size_t>(i * c_stride + j)];
+            if (j >= n) {
+              ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
+              continue;
+            }
+            double sum = 0, magnitude = 1;
+            for (int64_t p = i / m * k; p < (i / m + 1) * k; ++p) {
+              const double x = double{a[static_cast<size_t>(p * a_stride + i % m)]} * b[static_cast<size_t>(p * b_stride + j)];
+              sum += x;
+              magnitude += std::abs(x);
+            }
+            expect_near(actual, sum, magnitude, "c", i * n + j);
+          }
+      }
+}
+
 TEST(cpu_matmul, one_row_backwards_is_the_same) {
   for (int64_t n = 1; n < 300; n += 7) {
     const auto a = normal_floats(33, 1), b = normal_floats(33 * n, 2), bias = normal_floats(n, 3), residual = normal_floats(n, 4);

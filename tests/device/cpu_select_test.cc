@@ -218,6 +218,14 @@ TEST(cpu_select, threads_by_the_work) {
     if (large) graph.output("z", tanh(graph.input("w", {DType::f32, {10'000'000}})));
     EXPECT_EQ(select_steps(graph, {.threads = 4}).at(0).threads, large ? 2 : 1);
   }
+  // What one pass does of several nodes counts once: a moving average.
+  for (int64_t elements : {15'000, 30'000}) {
+    Graph graph;
+    Value x = graph.input("x", {DType::f32, {elements}}), y = graph.input("y", {DType::f32, {elements}});
+    graph.output("z", x + (y - x) * 0.1);
+    graph.output("w", tanh(graph.input("v", {DType::f32, {10'000'000}})));
+    EXPECT_EQ(select_steps(graph, {.threads = 4}).at(0).threads, elements == 15'000 ? 1 : 2);
+  }
 }
 
 TEST(cpu_select, paths_that_meet_again_are_one_loop) {

@@ -5,9 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "tutti/base/denormals.h"
 
 namespace tutti::cpu {
 namespace {
@@ -49,6 +52,29 @@ TEST(cpu_team, things_are_shared_whole) {
   EXPECT_EQ(pieces_of(100, 2, 20), 4);
   EXPECT_EQ(pieces_of(3, 2, 20), 2);
   EXPECT_EQ(pieces_of(100, 1), 1);
+}
+
+TEST(cpu_team, denormals_are_to_all_threads_what_they_are_to_the_caller) {
+  const auto half_of_least = [] {
+    volatile float least = std::numeric_limits<float>::min();
+    return least / 2;
+  };
+  for (int round = 0; round < 20; ++round) {
+    std::vector<float> made(64);
+    const auto fill = [&] {
+      team(4, 64, [&](int64_t piece, int) {
+        made[static_cast<size_t>(piece)] = half_of_least();
+        std::this_thread::sleep_for(std::chrono::microseconds(20));  // the others come
+      });
+    };
+    {
+      const FlushDenormals flushing;
+      fill();
+    }
+    for (float x : made) EXPECT_EQ(x, 0);
+    fill();
+    for (float x : made) EXPECT_GT(x, 0);
+  }
 }
 
 // Two pieces that run at the same time have different slots, also when a smaller team follows a larger one.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/scratch.h"
+#include "tutti/base/denormals.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -102,6 +103,26 @@ TEST(fit, checkpoints_by_time_are_gone_on_with_bit_for_bit) {
       EXPECT_TRUE(std::ranges::equal(ours[k]->value.bytes(), theirs[k]->value.bytes())) << ours[k]->path;
     EXPECT_FALSE(std::filesystem::exists(scratch.path("parts/" + jobs[i].name + "/checkpoint")));
   }
+}
+
+// The gradient is 1e-40 and the rate 1e38: a step that read the gradient would change the weight.
+TEST(fit, denormals_count_as_zero_in_training_and_nowhere_else) {
+  FitJob job;
+  job.name = "a";
+  job.architecture = Sequential({1}).add("Dense", {{"units", 1}, {"use_bias", false}}).config();
+  job.x = Tensor::of<float>({8, 1}, std::vector<float>(8, 1e-20f));
+  job.y = Tensor::of<float>({8, 1}, std::vector<float>(8, 0.0f));
+  job.loss = "mse";
+  job.optimizer = JsonMembers{{"name", "sgd"}, {"learning_rate", 1e38}};
+  job.batch_size = 8;
+  const auto first = keras::build(job.architecture, static_cast<uint64_t>(job.seed));
+  const FitReport done = fit({job});
+  ASSERT_EQ(done.jobs[0].error, "");
+  EXPECT_EQ(Model(done.jobs[0].model).predict({job.x.arrays[0]})[0].as<float>()[0],
+            first.variables().flatten()[0]->value.as<float>()[0] * 1e-20f);
+  EXPECT_FALSE(FlushDenormals::is_on());
+  job.x.arrays[0].as<float>()[0] = 1e-39f;
+  EXPECT_NE(Model(done.jobs[0].model).predict({job.x.arrays[0]})[0].as<float>()[0], 0);
 }
 
 TEST(fit, who_asks_is_told_how_far_jobs_are) {

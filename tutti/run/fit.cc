@@ -274,6 +274,9 @@ class Fitting {
   }
 
   bool after_step(Trainer& trainer, const std::string& error) {
+    const int64_t every = options_.checkpoint_every;
+    const bool saves = every != 0 && trainer.steps() % every == 0;
+    if (error.empty() && !trainer.is_between_epochs() && !saves) return true;
     const size_t job = index_.at(&trainer);
     if (!error.empty()) {
       settle(job, error);
@@ -283,9 +286,9 @@ class Fitting {
       if (trainer.is_done()) settle(job, "");
       return !trainer.is_done();
     }
+    const Stopwatch writing;
     if (!attempt(job, [&] { events_[job].update(trainer); })) return false;
     if (trainer.is_done()) {
-      const Stopwatch writing;
       if (attempt(job, [&] {
             trainer.write(folder(job), durable_);
             clear_checkpoints(job);
@@ -295,8 +298,7 @@ class Fitting {
       writing_ += writing.seconds();
       return false;
     }
-    const int64_t every = options_.checkpoint_every;
-    return every == 0 || trainer.steps() % every != 0 || attempt(job, [&] { save(job); });
+    return !saves || attempt(job, [&] { save(job); });
   }
 
   // With what runs that were killed have left behind; the newest last, so that a job that is killed now goes on from it.

@@ -35,9 +35,9 @@ void copy_rows(const std::byte* from, std::span<const int64_t> rows, size_t row,
 
 // Each the one behind the one before, as where nothing is shuffled.
 bool are_neighbours(std::span<const int64_t> rows) {
-  bool same = true;
-  for (size_t i = 0; i < rows.size(); ++i) same = same & (rows[i] == rows[0] + static_cast<int64_t>(i));
-  return same;
+  int64_t differences = 0;
+  for (size_t i = 0; i < rows.size(); ++i) differences |= rows[i] - rows[0] - static_cast<int64_t>(i);
+  return differences == 0;
 }
 
 // Threads that read for all jobs; started when the first one needs them.

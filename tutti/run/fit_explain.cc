@@ -1,3 +1,4 @@
+#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/run/fit_setup.h"
 #include "tutti/run/fit_team.h"
@@ -55,6 +56,7 @@ std::vector<ExplainedFit> explain_fit(const std::vector<FitJob>& jobs, const Fit
     settings.precision = precision;
     const Graph step = plan.stacked ? group->stacked_graph(group->first_kind(), static_cast<int64_t>(plan.together))
                                     : group->graph(group->first_kind()).clone();
+    const FlushDenormals flushing;
     out.push_back({plan, explain(step, device, settings, group->first_kind().batch)});
   }
   return out;

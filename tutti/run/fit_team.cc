@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/transform/recompute.h"
@@ -61,32 +62,42 @@ struct FitTeam::Step {
   std::unique_ptr<Program> program;
   std::vector<std::unique_ptr<Buffer>> inputs, outputs;
   std::vector<Buffer*> input_pointers, output_pointers;
-  std::vector<Tensor> given, results;             // on the host, where the device's memory is not
-  std::vector<std::span<const float>> of_member;  // results
+  std::vector<Tensor> given, results;                             // on the host, where the device's memory is not
+  std::vector<std::span<std::byte>> first_inputs, first_outputs;  // of the first member, those of the others behind it
+  std::vector<std::span<const float>> of_member;                  // results
 
   Step(size_t members, std::unique_ptr<Program> made, Device& device) : models(members), program(std::move(made)) {
-    const auto allocate = [&](const std::vector<Type>& types, auto& buffers, auto& pointers, auto& staged) {
+    const auto allocate = [&](const std::vector<Type>& types, auto& buffers, auto& pointers, auto& staged, auto& first) {
       for (const Type& type : types) {
         Buffer& buffer = *buffers.emplace_back(device.allocate(type));
         pointers.push_back(&buffer);
         const bool direct = !buffer.host().empty() || type.bytes() == 0;
         Tensor& host = staged.emplace_back(direct ? Tensor() : Tensor(type));
-        std::ranges::fill(direct ? buffer.host() : host.bytes(), std::byte{0});  // who is not there takes part in the computation
+        const std::span<std::byte> all = direct ? buffer.host() : host.bytes();
+        std::ranges::fill(all, std::byte{0});  // who is not there takes part in the computation
+        first.push_back(part_of(all, 0, models));
       }
     };
-    allocate(program->input_types(), inputs, input_pointers, given);
-    allocate(program->output_types(), outputs, output_pointers, results);
+    allocate(program->input_types(), inputs, input_pointers, given, first_inputs);
+    allocate(program->output_types(), outputs, output_pointers, results, first_outputs);
     of_member.resize(outputs.size());
   }
-  std::span<std::byte> input(size_t i) { return given[i].empty() ? inputs[i]->host() : given[i].bytes(); }
-  std::span<std::byte> output(size_t i) { return results[i].empty() ? outputs[i]->host() : results[i].bytes(); }
+  std::span<std::byte> input(size_t i, size_t slot) const { return of_slot(first_inputs[i], slot); }
+  std::span<std::byte> output(size_t i, size_t slot) const { return of_slot(first_outputs[i], slot); }
+
+ private:
+  std::span<std::byte> of_slot(std::span<std::byte> first, size_t slot) const {
+    return models == 1 ? first : std::span(first.data() + slot * first.size(), first.size());
+  }
 };
 
 // A job in its place in the team.
 class FitTeam::Member : public StateValues {
  public:
-  Member(FitTeam& team, size_t index, size_t slot) : team_(team), index_(index), slot_(slot) { trainer().attach(this); }
-  Trainer& trainer() const { return *team_.group_.members()[index_]; }
+  Member(FitTeam& team, size_t index, size_t slot) : team_(team), trainer_(*team.group_.members()[index]), index_(index), slot_(slot) {
+    trainer_.attach(this);
+  }
+  Trainer& trainer() const { return trainer_; }
   size_t index() const { return index_; }
   size_t slot() const { return slot_; }
   bool is_live = true;
@@ -132,6 +143,7 @@ class FitTeam::Member : public StateValues {
   Buffer& buffer_of(size_t state) const { return *team_.states_.at(team_.group_.states()[state]); }
 
   FitTeam& team_;
+  Trainer& trainer_;
   size_t index_, slot_;
 };
 
@@ -184,26 +196,26 @@ FitTeam::Step& FitTeam::step_for(StepKind kind, bool by_one) {
 }
 
 void FitTeam::compute(Step& step, std::span<Member* const> active) {
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    const std::span<std::byte> all = step.input(i);
-    for (Member* member : active) {
-      if (!member->error.empty()) continue;
-      try {
-        member->trainer().fill(i, step.models == 1 ? all : part_of(all, member->slot(), step.models));
-      } catch (const Error& error) {  // of its data; the others go on
-        member->error = error.what();
-      }
+  for (Member* member : active) {
+    try {
+      for (size_t i = 0; i < step.inputs.size(); ++i) member->trainer().fill(i, step.input(i, member->slot()));
+    } catch (const Error& error) {  // of its data; the others go on
+      member->error = error.what();
     }
-    if (!step.given[i].empty()) device_.to_device(all, *step.inputs[i]);
   }
-  step.program->run(step.input_pointers, step.output_pointers);
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (!step.given[i].empty()) device_.to_device(step.given[i].bytes(), *step.inputs[i]);
+  {
+    const FlushDenormals flushing;
+    step.program->run(step.input_pointers, step.output_pointers);
+  }
   for (size_t i = 0; i < step.outputs.size(); ++i)
     if (!step.results[i].empty()) device_.to_host(*step.outputs[i], step.results[i].bytes());
 }
 
 void FitTeam::take(Step& step, Member& member, const Stepped& stepped) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    const auto own = step.models == 1 ? step.output(i) : part_of(step.output(i), member.slot(), step.models);
+    const auto own = step.output(i, member.slot());
     step.of_member[i] = {reinterpret_cast<const float*>(own.data()), own.size() / sizeof(float)};
   }
   Trainer& trainer = member.trainer();
@@ -231,8 +243,11 @@ void FitTeam::step_together(StepKind kind, const Stepped& stepped) {
   Step& step = step_for(kind, false);
   compute(step, active_);
   for (const auto& [member, values] : waiting) member->write_all(values);
-  charge(active_);
-  for (Member* member : active_) take(step, *member, stepped);
+  const double seconds = seconds_each(active_.size());
+  for (Member* member : active_) {
+    member->trainer().add_seconds(seconds);
+    take(step, *member, stepped);
+  }
 }
 
 void FitTeam::step_by_one(Member& member, const Stepped& stepped) {
@@ -249,7 +264,7 @@ void FitTeam::step_by_one(Member& member, const Stepped& stepped) {
       device_.to_host(*found->second, value.bytes());
       member.write(i, value);
     }
-  charge({&one, 1});
+  member.trainer().add_seconds(seconds_each(1));
   take(step, member, stepped);
   since_ = {};
 }
@@ -314,10 +329,7 @@ void FitTeam::run(double seconds, size_t at_once, const Stepped& stepped) {
   }
 }
 
-void FitTeam::charge(std::span<Member* const> active) {
-  const double share = since_.seconds() / static_cast<double>(active.size() * at_once_);
-  for (const Member* member : active) member->trainer().add_seconds(share);
-}
+double FitTeam::seconds_each(size_t members) const { return since_.seconds() / static_cast<double>(members * at_once_); }
 
 double FitTeam::measure() {
   constexpr double enough = 0.02;  // seconds

@@ -59,7 +59,7 @@ class FitTeam {
   Step& step_for(StepKind kind, bool by_one);
   // Inputs from the members, the run, and their results into `outputs_`.
   void compute(Step& step, std::span<Member* const> active);
-  void charge(std::span<Member* const> active);
+  double seconds_each(size_t members) const;  // that a member of the step at hand is charged
   void take(Step& step, Member& member, const Stepped& stepped);
   void step_together(StepKind kind, const Stepped& stepped);
   void step_by_one(Member& member, const Stepped& stepped);
@@ -76,7 +76,7 @@ class FitTeam {
   StateBuffers states_, single_states_;
   std::map<StepKind, std::unique_ptr<Step>> steps_, single_steps_;
   std::vector<Member*> active_;  // of the step at hand
-  Stopwatch since_;              // the last charge
+  Stopwatch since_;              // the step at hand began
   size_t at_once_ = 1;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 
 #include "tutti/base/stopwatch.h"
 #include "tutti/data/event_file.h"
@@ -21,10 +20,10 @@ class JobEvents {
     const auto& history = trainer.history();
     if (shown_ == history.size()) return;
     for (; shown_ < history.size(); ++shown_) file_.add(static_cast<int64_t>(shown_), trainer.columns(), history[shown_]);
-    if (written_ && written_->seconds() < seconds_between_events && !trainer.is_done()) return;
+    if (written_.seconds() < seconds_between_events && !trainer.is_done()) return;
     make_folder(folder_);
     file_.flush();
-    written_.emplace();
+    written_ = {};
   }
 
  private:
@@ -32,7 +31,7 @@ class JobEvents {
   std::string folder_;
   EventFile file_;
   size_t shown_ = 0;
-  std::optional<Stopwatch> written_;
+  Stopwatch written_;
 };
 
 }  // namespace tutti

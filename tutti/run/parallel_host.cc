@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/denormals.h"
 #include "tutti/device/host.h"
 #include "tutti/transform/replicate.h"
 
@@ -65,6 +66,7 @@ void update_range(const ReplicaSettings& settings, HostReplica& replica) {
     replica.timeline.slow_down_exchange(exchanged_bytes(*settings.programs, settings.plan.replicas));
   }
   const Timeline::Span span(replica.timeline, Phase::update);
+  const FlushDenormals flushing;
   replica.update.program->run(replica.update.inputs, {});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/device/report.h"
 #include "tutti/transform/accumulate.h"
@@ -110,6 +111,7 @@ void PartWorker::run(Step& step, const Program::Ready& ready) {
   using Clock = Timeline::Clock;
   step.seconds.assign(step.kernels != nullptr ? step.kernels->size() : 0, 0);
   std::vector<Clock::time_point> next = {Clock::now()};  // by depth
+  const FlushDenormals flushing;
   if (ready)
     step.program->run_telling(step.inputs, step.outputs, ready, step.seconds);
   else if (!step.seconds.empty())

@@ -1,6 +1,7 @@
 // Replicas that are processes, on one machine or many: gradients are exchanged by messages (run/communicator.h).
 #include <algorithm>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/device/host.h"
 #include "tutti/run/parallel_host.h"
@@ -41,6 +42,7 @@ class RankReplicas : public Replicas {
         ranks_->finish();
       }
       const Timeline::Span span(own_->timeline, Phase::update);
+      const FlushDenormals flushing;
       own_->update.program->run(own_->update.inputs, {});
     }
     const Timeline::Span span(own_->timeline, Phase::wait);

@@ -328,7 +328,7 @@ void Trainer::end_epoch() {
   add_results(totals_, row);
   last_loss_ = row[0];
   if (validation_) add_results(validation_totals_, row);
-  history_.push_back(row);
+  history_.push_back(std::move(row));
   if (plateau_) reduce_learning_rate();
   totals_ = validation_totals_ = {};
   validation_position_.reset();

@@ -88,6 +88,7 @@ class Trainer {
   void take(std::span<const std::span<const float>> outputs);
   bool is_done() const { return !stopped_because_.empty(); }
   bool is_between_steps() const { return next_.kind.training; }  // else an epoch's evaluation is under way
+  bool is_between_epochs() const { return steps_of_epoch_ == 0 && !validation_position_; }
   void add_seconds(double seconds) { seconds_ += seconds; }
 
   int64_t steps() const { return steps_; }

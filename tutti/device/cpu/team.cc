@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "tutti/base/denormals.h"
+
 namespace tutti::cpu {
 
 namespace {
@@ -50,6 +52,7 @@ class alignas(64) Range {
   static constexpr uint64_t most_jobs = (uint64_t{1} << 12) - 1;  // the number after it is 0
   void (*call)(const void*, int64_t, int) = nullptr;
   const void* context = nullptr;
+  bool flushes = false;  // denormal numbers: as who asked for it
 
  private:
   static uint64_t word_of(int64_t begin, int64_t end, int threads, uint64_t job) {
@@ -74,11 +77,13 @@ class Pool {
     threads = static_cast<int>(std::min<int64_t>({threads, pieces, most_threads}));
     for (; started_ < threads; ++started_) std::thread([this, slot = started_] { work(slot); }).detach();
     job_ = (job_ + 1) & Range::most_jobs;
+    const bool flushes = FlushDenormals::is_on();
     const int64_t due = done_by(threads) + pieces;
     for (int slot = threads; slot-- > 0;) {
       Range& range = ranges_[index(slot)];
       range.call = call;
       range.context = context;
+      range.flushes = flushes;
       const int64_t first = pieces * slot / threads;
       range.fill(slot == 0 ? first + 1 : first, pieces * (slot + 1) / threads, threads, job_);  // the first one is begun below
     }
@@ -117,6 +122,7 @@ class Pool {
     Range& range = ranges_[index(owner)];
     const int64_t piece = range.take(slot, owner == slot);
     if (piece < 0) return false;
+    FlushDenormals::set(range.flushes);
     range.call(range.context, piece, slot);
     done_[index(slot)].add_one();
     return true;

@@ -4,7 +4,9 @@
 
 #include "tutti/device/cpu/gemm/near_kernel.h"
 #include "tutti/device/cpu/gemm/row_dots.h"
+#include "tutti/device/cpu/gemm/tiny_kernel.h"
 #include "tutti/device/cpu/team.h"
+#include "tutti/device/reference/strided_copy.h"
 
 namespace tutti::cpu {
 namespace {
@@ -107,30 +109,11 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
   }
 }
 
-// Products so small that packing and vectors cost more than the arithmetic: B stays in a few registers.
-constexpr int64_t kFewColumns = 4, kTinyMatrix = 64;  // floats of B
-
+constexpr int64_t kTurnedFloats = 2048;             // of a result that is made turned over
 constexpr int64_t kNearBytes = int64_t{16} * 1024;  // that B may spread over: half of a first-level cache
 
 bool is_plain(const Epilogue& epilogue) {
   return epilogue.bias == nullptr && epilogue.residual == nullptr && epilogue.activation == Activation::none;
-}
-
-// b: [depth, columns]. Two sums each, of even and of odd places, so that additions do not wait for each other.
-template <int64_t columns>
-void multiply_tiny(int64_t rows, int64_t depth, const float* a, int64_t a_stride, const float* b, float* c, int64_t c_stride) {
-  for (int64_t row = 0; row < rows; ++row, a += a_stride, c += c_stride) {
-    float even[columns] = {}, odd[columns] = {};
-    int64_t k = 0;
-    for (; k + 1 < depth; k += 2)
-      for (int64_t n = 0; n < columns; ++n) {
-        even[n] += a[k] * b[k * columns + n];
-        odd[n] += a[k + 1] * b[(k + 1) * columns + n];
-      }
-    if (k < depth)
-      for (int64_t n = 0; n < columns; ++n) even[n] += a[k] * b[k * columns + n];
-    for (int64_t n = 0; n < columns; ++n) c[n] = even[n] + odd[n];
-  }
 }
 
 }  // namespace
@@ -187,6 +170,22 @@ bool BatchedMatmul::is_near() const {
          (kernels.part_of_vector || columns % panel_kernels().lanes == 0);
 }
 
+// The result's columns leave much of a vector empty, its rows do not.
+bool BatchedMatmul::is_near_turned() const {
+  const int64_t lanes = panel_kernels().lanes;
+  const auto padded = [&](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
+  return a_stride == 1 && a_column_stride != 1 && rows * columns <= kTurnedFloats &&
+         4 * padded(columns) * rows > 5 * padded(rows) * columns;
+}
+
+// The same sums, of B's columns and A's.
+void BatchedMatmul::run_near_turned(int64_t i, const float* a, const float* b, float* c) const {
+  float turned[kTurnedFloats];
+  const BatchedMatmul other{batch, columns, depth, rows, 1, b_step, a_column_stride, 1, a_step, rows, 0, 0, b_row_stride};
+  other.run_near(i, b, a, {}, turned);
+  reference::transpose_floats(turned, rows, rows, columns, c + i * c_step, c_stride);
+}
+
 void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const {
   const Epilogue epilogue = of_product(i, all);
   const NearKernels& kernels = near_kernels();
@@ -215,7 +214,16 @@ void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, co
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
-bool BatchedMatmul::is_tiny() const { return columns > 0 && columns <= kFewColumns && depth * columns <= kTinyMatrix && !is_column(); }
+bool BatchedMatmul::is_tiny() const {
+  return columns > 0 && columns <= TinyKernels::most_columns && depth * columns <= TinyKernels::most_floats && depth > 0 && !is_column();
+}
+
+// The sums over a batch that gradients are, of few units: the whole result is a few vectors.
+bool BatchedMatmul::is_tiny_by_columns() const {
+  constexpr int64_t most_rows = 16;
+  return a_stride == 1 && a_column_stride != 1 && columns > 0 && columns <= TinyKernels::most_columns && rows <= most_rows &&
+         b_column_stride == 1 && tiny_kernels().columns[columns] != nullptr;
+}
 
 bool BatchedMatmul::is_column() const {
   constexpr int64_t vector = 16;  // of the widest; less is not worth it
@@ -240,24 +248,30 @@ void BatchedMatmul::run_column(const float* a, const float* b, const Epilogue& e
 }
 
 void BatchedMatmul::run_tiny(const float* a, const float* b, float* c, int threads) const {
-  using Multiply = void (*)(int64_t, int64_t, const float*, int64_t, const float*, float*, int64_t);
-  static constexpr Multiply by_columns[] = {multiply_tiny<1>, multiply_tiny<2>, multiply_tiny<3>, multiply_tiny<4>};
-  const Multiply product = by_columns[columns - 1];
   const bool dense = b_column_stride == 1 && b_row_stride == columns;
   team(threads, batch, [&](int64_t i, int) {
     const float* from = b + i * b_step;
-    float copy[kTinyMatrix];
+    float copy[TinyKernels::most_floats];
     if (!dense)
       for (int64_t k = 0; k < depth; ++k)
         for (int64_t n = 0; n < columns; ++n) copy[k * columns + n] = from[k * b_row_stride + n * b_column_stride];
-    product(rows, depth, a + i * a_step, a_stride, dense ? from : copy, c + i * c_step, c_stride);
+    tiny_kernels().rows[columns]({rows, depth, a + i * a_step, a_stride, dense ? from : copy, columns, c + i * c_step, c_stride});
+  });
+}
+
+void BatchedMatmul::run_tiny_by_columns(const float* a, const float* b, float* c, int threads) const {
+  team(threads, batch, [&](int64_t i, int) {
+    tiny_kernels().columns[columns]({rows, depth, a + i * a_step, a_column_stride, b + i * b_step, b_row_stride, c + i * c_step, c_stride});
   });
 }
 
 void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const {
   if (is_column()) return run_column(a, b, epilogue, c, workspace, threads);
   if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
+  if (is_tiny_by_columns() && is_plain(epilogue)) return run_tiny_by_columns(a, b, c, threads);
   const bool divides = batch < threads;  // each product between the threads
+  if (!divides && is_near() && is_near_turned() && is_plain(epilogue))
+    return team(threads, batch, [&](int64_t i, int) { run_near_turned(i, a, b, c); });
   if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
   if (is_near()) {
     for (int64_t i = 0; i < batch; ++i)

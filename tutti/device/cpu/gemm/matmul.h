@@ -44,11 +44,15 @@ struct BatchedMatmul {
 
  private:
   void run_column(const float* a, const float* b, const Epilogue& epilogue, float* c, float* workspace, int threads) const;
+  bool is_tiny_by_columns() const;
   void run_tiny(const float* a, const float* b, float* c, int threads) const;
+  void run_tiny_by_columns(const float* a, const float* b, float* c, int threads) const;
   LeftRows left() const { return rows > 1 ? LeftRows::several : LeftRows::any; }
   Matrix matrix(const float* b, int64_t i) const { return {b + i * b_step, depth, columns, b_row_stride, b_column_stride}; }
   void run_panels(const float* a, const Panels& first, const Epilogue& epilogue, float* c, int threads, bool backwards) const;
   Epilogue of_product(int64_t i, const Epilogue& all) const { return all.moved(i * bias_step, i * c_step); }
+  bool is_near_turned() const;
+  void run_near_turned(int64_t i, const float* a, const float* b, float* c) const;
   void run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const;
   void multiply(int64_t i, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads = 1) const;
 };

@@ -201,14 +201,13 @@ std::optional<Step> match_loop(const Selection& selection, int32_t index, std::s
         (inside.contains(node) || (selection.is_free(node) && is_private(selection, selection.node(node).results[0], inside))))
       step.nodes.push_back(node);
   }
-  const int64_t operations = group.shape().elements() * static_cast<int64_t>(inside.size());
   for (int32_t node : inside) {
     if (has_vector_code(graph, selection.node(node))) continue;
     step.fallback = true;
     selection.refuse(node, "loop", "no vector code for this op and dtype");
   }
-  step.threads = selection.threads({.elements = operations});
-  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results, step.threads);
+  step.kernel = make_fused_loop(graph, nodes, step.operands, step.results,
+                                [&](int64_t elements) { return step.threads = selection.threads({.elements = elements}); });
   return step;
 }
 

@@ -55,7 +55,7 @@ class Maker {
     }
   }
 
-  BlockLoop make(int threads) {
+  BlockLoop make() {
     std::vector<Ints> streams;
     for (const Source& source : sources_) streams.push_back(source.strides);
     streams.push_back(shape_.strides());  // results
@@ -74,11 +74,12 @@ class Maker {
     int64_t head = Plan::aligned(static_cast<int64_t>((loop.slots + loop.fills.size()) * sizeof(std::byte*)));
     for (auto& [slot, offset] : loop.registers) offset += head;
     loop.thread_bytes = head + registers_end_;
-    loop.threads = threads;
     return loop;
   }
 
-  std::vector<ResultOver> over;  // of the loop that was made
+  // Of the loop that was made.
+  std::vector<ResultOver> over;
+  int64_t elements() const { return shape_.elements() * static_cast<int64_t>(instructions_.size()); }
 
  private:
   // A result may lie on an operand of its type that is read at its own place only, and by no instruction behind the result's own.
@@ -333,10 +334,11 @@ bool is_fusible(const Node& node) { return is_elementwise(node.op) && node.op !=
 bool has_vector_code(const Graph& graph, const Node& node) { return find_micro_op(graph, node, 0) != nullptr; }
 
 Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, std::span<const ValueId> operands,
-                       std::span<const ValueId> results, int threads) {
+                       std::span<const ValueId> results, const std::function<int(int64_t elements)>& threads) {
   Maker maker(graph, nodes, operands, results);
-  BlockLoop loop = maker.make(threads);
-  const int64_t workspace = loop.thread_bytes * threads;
+  BlockLoop loop = maker.make();
+  loop.threads = threads(maker.elements());
+  const int64_t workspace = loop.thread_bytes * loop.threads;
   Kernel kernel{std::move(loop), workspace};
   kernel.over = std::move(maker.over);
   return kernel;
