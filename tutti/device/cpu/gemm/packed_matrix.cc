@@ -8,7 +8,9 @@
 namespace tutti::cpu {
 namespace {
 
-constexpr int64_t kNarrow = 3;  // vectors; there are kernels for up to so many
+// Vectors that are too few to have enough sums under way; there are kernels for up to 4. Of wide vectors, which the machine adds one at a
+// time, 4 are enough.
+int64_t narrow_vectors(int64_t lanes) { return lanes >= 16 ? 3 : 4; }
 
 Panels layout(int64_t depth, int64_t columns, LeftRows left) {
   Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false};
@@ -17,7 +19,7 @@ Panels layout(int64_t depth, int64_t columns, LeftRows left) {
   panels.count[1] = vectors == 1 ? 1 : 0;
   panels.count[2] = vectors < 2 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
   panels.count[3] = (vectors - 2 * panels.count[2]) / 3;
-  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= kNarrow;
+  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= narrow_vectors(panels.kernels->lanes);
   return panels;
 }
 
