@@ -115,7 +115,7 @@ TEST(live_ensemble, predicts_what_a_new_ensemble_of_its_members_does) {
       LiveEnsemble live(model_of(members, how), options);
       std::mt19937 random(7);
       int added = 1000;
-      for (int step = 0; step < (device == "xla:cpu" ? 3 : 12); ++step) {
+      for (int step = 0; step < (device == "xla:cpu" ? 3 : 6); ++step) {
         if (step < 2 || (step > 2 && random() % 2 == 0)) {
           const std::string name = "new" + std::to_string(added);
           const auto model = net(ignore_nan && added % 3 == 0 ? -1 : added);
@@ -145,7 +145,7 @@ TEST(live_ensemble, one_block_is_compiled_for_a_member_more_or_less) {
   std::mt19937 random(3);
   MemberBlocks before = compile_blocks(Ensemble(members, {}), {}, device);
   EXPECT_EQ(before.blocks.size(), 4u);
-  for (int step = 0; step < 150; ++step) {
+  for (int step = 0; step < 60; ++step) {
     if (random() % 3 == 0)
       members.push_back({"new" + std::to_string(step), net(step)});
     else
