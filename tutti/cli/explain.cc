@@ -58,7 +58,11 @@ Json plan_json(const std::vector<ArrangedGroup>& groups) {
     Json members = Json::list(), times = Json::object();
     for (const auto& member : group.members) members.push(member);
     for (const auto& [way, seconds] : group.times) times.set(name(way), seconds * 1e6);
-    list.push(JsonMembers{{"members", members}, {"chosen", name(group.chosen.arrangement)}, {"parts", group.chosen.parts}, {"us", times}, {"reason", group.reason}});
+    list.push(JsonMembers{{"members", members},
+                          {"chosen", name(group.chosen.arrangement)},
+                          {"parts", group.chosen.parts},
+                          {"us", times},
+                          {"reason", group.reason}});
   }
   return groups.empty() ? Json::object() : Json(JsonMembers{{"groups", list}});
 }
