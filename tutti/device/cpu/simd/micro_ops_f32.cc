@@ -1,6 +1,8 @@
 #include "tutti/device/cpu/simd/micro_ops_f32.h"
 
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "tutti/device/cpu/simd/targets.h"
 //
@@ -24,76 +26,39 @@ using Words = hn::RebindToSigned<Floats>;
 template <bool one>
 struct Stream {
   explicit Stream(const std::byte* data) : from(reinterpret_cast<const float*>(data)) {}
-  HWY_INLINE hn::VFromD<Floats> load(size_t i) const {
-    if constexpr (one) return hn::Set(Floats(), *from);
-    return hn::LoadU(Floats(), from + (one ? 0 : i));
-  }
-  HWY_INLINE hn::VFromD<Floats> load_part(size_t i, size_t count) const {
-    if constexpr (one) return hn::Set(Floats(), *from);
-    return HWY_NAMESPACE::load_part(Floats(), from + (one ? 0 : i), count);
-  }
+  HWY_INLINE hn::VFromD<Floats> load(size_t i) const { return hn::LoadU(Floats(), from + i); }
+  HWY_INLINE hn::VFromD<Floats> load_part(size_t i, size_t count) const { return HWY_NAMESPACE::load_part(Floats(), from + i, count); }
   const float* from;
 };
+template <>
+struct Stream<true> {
+  explicit Stream(const std::byte* data) : value(*reinterpret_cast<const float*>(data)) {}
+  HWY_INLINE hn::VFromD<Floats> load(size_t) const { return hn::Set(Floats(), value); }
+  HWY_INLINE hn::VFromD<Floats> load_part(size_t, size_t) const { return hn::Set(Floats(), value); }
+  const float value;
+};
 
+template <class F, unsigned scalars, size_t... k>
+HWY_INLINE void map_streams(const std::byte* const* operands, std::byte* result, int64_t count, std::index_sequence<k...>) {
+  const std::tuple<Stream<(scalars >> k & 1) != 0>...> streams{operands[k]...};
+  auto* to = reinterpret_cast<float*>(result);
+  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(std::get<k>(streams).load(i)...), Floats(), to + i);
+  if (i < n) store_part(F::of(std::get<k>(streams).load_part(i, n - i)...), Floats(), to + i, n - i);
+}
+
+// F::of so many streams; those named by a bit of `scalars` are one element.
+template <class F, size_t streams, unsigned scalars = 0>
+void map(const std::byte* const* operands, std::byte* result, int64_t count) {
+  map_streams<F, scalars>(operands, result, count, std::make_index_sequence<streams>());
+}
 template <class F>
-void unary(const std::byte* const* operands, std::byte* result, int64_t count) {
-  const Stream<false> x(operands[0]);
-  auto* to = reinterpret_cast<float*>(result);
-  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(x.load(i)), Floats(), to + i);
-  if (i < n) store_part(F::of(x.load_part(i, n - i)), Floats(), to + i, n - i);
-}
-
+constexpr MicroOp unary = map<F, 1>;
 template <class F, unsigned scalars>
-void binary(const std::byte* const* operands, std::byte* result, int64_t count) {
-  const Stream<(scalars & 1) != 0> a(operands[0]);
-  const Stream<(scalars & 2) != 0> b(operands[1]);
-  auto* to = reinterpret_cast<float*>(result);
-  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(a.load(i), b.load(i)), Floats(), to + i);
-  if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i)), Floats(), to + i, n - i);
-}
-
+constexpr MicroOp binary = map<F, 2, scalars>;
 template <class F, unsigned scalars>
-void ternary(const std::byte* const* operands, std::byte* result, int64_t count) {
-  const Stream<(scalars & 1) != 0> a(operands[0]);
-  const Stream<(scalars & 2) != 0> b(operands[1]);
-  const Stream<(scalars & 4) != 0> c(operands[2]);
-  auto* to = reinterpret_cast<float*>(result);
-  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::of(a.load(i), b.load(i), c.load(i)), Floats(), to + i);
-  if (i < n) store_part(F::of(a.load_part(i, n - i), b.load_part(i, n - i), c.load_part(i, n - i)), Floats(), to + i, n - i);
-}
-
-// a - b * c / (sqrt(x) + e), where c and e stand for all.
-void descent(const std::byte* const* operands, std::byte* result, int64_t count) {
-  const Stream<false> a(operands[0]), b(operands[1]), x(operands[2]);
-  const auto c = Stream<true>(operands[3]).load(0), e = Stream<true>(operands[4]).load(0);
-  auto* to = reinterpret_cast<float*>(result);
-  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Sub(a.load(i), hn::Div(hn::Mul(b.load(i), c), hn::Add(root(x.load(i)), e))), Floats(), to + i);
-  if (i == n) return;
-  const auto quotient = hn::Div(hn::Mul(b.load_part(i, n - i), c), hn::Add(root(x.load_part(i, n - i)), e));
-  store_part(hn::Sub(a.load_part(i, n - i), quotient), Floats(), to + i, n - i);
-}
-
-// logistic(a) * b + logistic(c) * tanh(d): the new cell of an LSTM.
-void gated_sum(const std::byte* const* operands, std::byte* result, int64_t count) {
-  const Stream<false> a(operands[0]), b(operands[1]), c(operands[2]), d(operands[3]);
-  auto* to = reinterpret_cast<float*>(result);
-  const size_t n = static_cast<size_t>(count), lanes = hn::Lanes(Floats());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(hn::Add(over_one_plus_exponential(b.load(i), a.load(i)), logistic_times_tanh(c.load(i), d.load(i))), Floats(), to + i);
-  if (i == n) return;
-  const auto kept = over_one_plus_exponential(b.load_part(i, n - i), a.load_part(i, n - i));
-  store_part(hn::Add(kept, logistic_times_tanh(c.load_part(i, n - i), d.load_part(i, n - i))), Floats(), to + i, n - i);
-}
+constexpr MicroOp ternary = map<F, 3, scalars>;
 
 // Masks as bools of one byte, 0 or 1.
 template <class M>
@@ -259,6 +224,9 @@ struct TowardSquare {
 struct MinusQuotient {
   static HWY_INLINE V of(V a, V b, V c) { return hn::Sub(a, hn::Div(b, c)); }
 };
+struct Descent {
+  static HWY_INLINE V of(V a, V b, V x, V c, V e) { return hn::Sub(a, hn::Div(hn::Mul(b, c), hn::Add(root(x), e))); }
+};
 struct RootPlus {
   static HWY_INLINE V of(V x, V b) { return hn::Add(root(x), b); }
 };
@@ -273,6 +241,9 @@ struct Gated {
 };
 struct GatedTanh {
   static HWY_INLINE V of(V a, V b) { return logistic_times_tanh(a, b); }
+};
+struct GatedSum {
+  static HWY_INLINE V of(V a, V b, V c, V d) { return hn::Add(over_one_plus_exponential(b, a), logistic_times_tanh(c, d)); }
 };
 struct Silu {
   static HWY_INLINE V of(V x) { return silu(x); }
@@ -392,10 +363,10 @@ MicroOp find_composite_f32(Composite composite, unsigned scalars) {
     case Composite::toward: return with_last_scalar<Toward>(scalars);
     case Composite::toward_square: return with_last_scalar<TowardSquare>(scalars);
     case Composite::minus_quotient: return with_last_scalar<MinusQuotient>(scalars);
-    case Composite::descent: return scalars == 24 ? descent : nullptr;  // c and e
+    case Composite::descent: return scalars == 24 ? map<Descent, 5, 24> : nullptr;  // c and e
     case Composite::root_plus: return scalars == 2 ? binary<RootPlus, 2> : nullptr;
     case Composite::leaky_relu: return scalars == 2 ? binary<LeakyRelu, 2> : nullptr;
-    case Composite::gated_sum: return scalars == 0 ? gated_sum : nullptr;
+    case Composite::gated_sum: return scalars == 0 ? map<GatedSum, 4> : nullptr;
     case Composite::gated_tanh: return scalars == 0 ? binary<GatedTanh, 0> : nullptr;
     case Composite::gated: return scalars == 0 ? binary<Gated, 0> : nullptr;
     case Composite::silu: return scalars == 0 ? unary<Silu> : nullptr;
