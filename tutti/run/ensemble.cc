@@ -174,18 +174,21 @@ Value Ensemble::join(std::vector<Value> pieces, size_t first, size_t output) con
 }
 
 Graph Ensemble::lower(const keras::LowerOptions& options) const {
-  Graph graph;
-  const size_t own = options.trace != nullptr ? options.trace->size() : 0;
-  add_reductions(graph, add_members(graph, 0, members_.size(), options), options.batch);
-  if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
-  return graph;
+  return traced(options, [&](Graph& graph) { add_reductions(graph, add_members(graph, 0, members_.size(), options), options.batch); });
 }
 
 Graph Ensemble::lower_members(size_t first, size_t end, const keras::LowerOptions& options) const {
+  return traced(options, [&](Graph& graph) {
+    const std::vector<Value> outputs = add_members(graph, first, end, options);
+    for (size_t i = 0; i < outputs.size(); ++i) graph.output(fmt::format("output{}", i), outputs[i]);
+  });
+}
+
+Graph Ensemble::traced(const keras::LowerOptions& options, const std::function<void(Graph& graph)>& fill) const {
   Graph graph;
   const size_t own = options.trace != nullptr ? options.trace->size() : 0;
-  const std::vector<Value> outputs = add_members(graph, first, end, options);
-  for (size_t i = 0; i < outputs.size(); ++i) graph.output(fmt::format("output{}", i), outputs[i]);
+  if (options.trace != nullptr) options.trace->push_back({name(), std::string(class_name), 0, {}, 0, 0, nullptr});
+  fill(graph);
   if (options.trace != nullptr) (*options.trace)[own].end_node = graph.nodes().size();
   return graph;
 }
@@ -207,8 +210,6 @@ std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end,
   std::vector<Value> inputs;
   const std::vector<Type> types = input_types(options);
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(graph.input(inputs_[i].name, types[i]));
-  if (options.trace != nullptr) options.trace->push_back({name(), std::string(class_name), 0, {}, 0, 0, nullptr});
-
   std::vector<std::vector<Value>> outputs(members_[0].model->output_names().size());  // by output, then by member
   for (size_t m = begin; m < end; ++m) {
     const keras::AnyModel& model = *members_[m].model;

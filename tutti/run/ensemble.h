@@ -2,6 +2,7 @@
 // another ensemble.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "tutti/keras/any_model.h"
@@ -47,6 +48,8 @@ class Ensemble : public keras::AnyModel {
 
  private:
   void match_inputs();
+  // A graph with what `fill` adds to it, and our own entry in the trace around that of the members.
+  Graph traced(const keras::LowerOptions& options, const std::function<void(Graph& graph)>& fill) const;
   std::vector<Value> add_members(Graph& graph, size_t first, size_t end, const keras::LowerOptions& options) const;
   void add_reductions(Graph& graph, const std::vector<Value>& outputs, int64_t samples) const;
   // The outputs of one name of members from `first` on, in pieces of [members, ...]: made alike, one after another.
