@@ -9,9 +9,32 @@ struct Case {
   int64_t rows, depth, columns;
 };
 
+// Each element of c is what finish(i, j, sum) makes of the sum over p of product(i, j, p), and a margin beside each row is as it was, 77.
+// The tolerance is for sums of the size of their products, of `least` and more.
+template <class Product, class Finish>
+void expect_sums(const std::vector<float>& c, int64_t c_stride, const Case& shape, double least, const Product& product,
+                 const Finish& finish) {
+  const auto& [m, k, n] = shape;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < c_stride; ++j) {
+      const float actual = c[static_cast<size_t>(i * c_stride + j)];
+      if (j >= n) {
+        ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
+        continue;
+      }
+      double sum = 0, magnitude = least;
+      for (int64_t p = 0; p < k; ++p) {
+        const double x = product(i, j, p);
+        sum += x;
+        magnitude += std::abs(x);
+      }
+      expect_near(actual, finish(i, j, sum), magnitude, "c", i * n + j);
+    }
+}
+
 // C and its neighbourhood: a margin beside each row must stay as it was.
 void check(const Case& shape, const Epilogue& kind, bool with_bias, bool with_residual, bool transposed, int threads) {
-  const auto& [m, k, n] = shape;
+  const int64_t m = shape.rows, k = shape.depth, n = shape.columns;
   SCOPED_TRACE(testing::Message() << m << "x" << k << "x" << n << (transposed ? " transposed" : "") << ", " << threads << " threads");
   const int64_t a_stride = k + 3, c_stride = n + 5, residual_stride = n + 2;
   const auto a = normal_floats(m * a_stride, 1), b = normal_floats(k * n, 2), bias = normal_floats(n, 3),
@@ -23,24 +46,14 @@ void check(const Case& shape, const Epilogue& kind, bool with_bias, bool with_re
   if (with_residual) epilogue.residual = residual.data();
   epilogue.residual_stride = residual_stride;
   matmul(m, a.data(), a_stride, packed.panels(), epilogue, c.data(), c_stride, threads);
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < c_stride; ++j) {
-      const float actual = c[static_cast<size_t>(i * c_stride + j)];
-      if (j >= n) {
-        ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
-        continue;
-      }
-      double sum = with_bias ? bias[static_cast<size_t>(j)] : 0, magnitude = 0;
-      for (int64_t p = 0; p < k; ++p) {
-        const double product =
-            double{a[static_cast<size_t>(i * a_stride + p)]} * b[static_cast<size_t>(transposed ? j * k + p : p * n + j)];
-        sum += product;
-        magnitude += std::abs(product);
-      }
-      if (with_residual) sum += residual[static_cast<size_t>(i * residual_stride + j)];
-      expect_near(actual, expected_activation(sum, epilogue), magnitude, "c", i * n + j);
-    }
-  }
+  const auto product = [&](int64_t i, int64_t j, int64_t p) {
+    return double{a[static_cast<size_t>(i * a_stride + p)]} * b[static_cast<size_t>(transposed ? j * k + p : p * n + j)];
+  };
+  expect_sums(c, c_stride, shape, 0, product, [&](int64_t i, int64_t j, double sum) {
+    if (with_bias) sum += bias[static_cast<size_t>(j)];
+    if (with_residual) sum += residual[static_cast<size_t>(i * residual_stride + j)];
+    return expected_activation(sum, epilogue);
+  });
 }
 
 TEST(cpu_matmul, agrees_with_plain_loops_at_all_edges) {
@@ -226,22 +239,12 @@ TEST(cpu_matmul, small_batched_products_agree_with_plain_loops) {
             Epilogue epilogue;
             if (biased) epilogue.bias = bias.data();
             product.run(a.data(), b.data(), epilogue, c.data(), workspace.data(), 1);
-            for (int64_t i = 0; i < batch * m; ++i)
-              for (int64_t j = 0; j < c_stride; ++j) {
-                const float actual = c[static_cast<size_t>(i * c_stride + j)];
-                if (j >= n) {
-                  ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
-                  continue;
-                }
-                double sum = biased ? double{bias[static_cast<size_t>(j)]} : 0, magnitude = 1;
-                for (int64_t p = 0; p < k; ++p) {
-                  const double x = double{a[static_cast<size_t>(i * a_stride + p)]} *
-                                   b[static_cast<size_t>(i / m * b_step + (transposed ? j * b_stride + p : p * b_stride + j))];
-                  sum += x;
-                  magnitude += std::abs(x);
-                }
-                expect_near(actual, sum, magnitude, "c", i * n + j);
-              }
+            const auto products = [&](int64_t i, int64_t j, int64_t p) {
+              return double{a[static_cast<size_t>(i * a_stride + p)]} *
+                     b[static_cast<size_t>(i / m * b_step + (transposed ? j * b_stride + p : p * b_stride + j))];
+            };
+            expect_sums(c, c_stride, {batch * m, k, n}, 1, products,
+                        [&](int64_t, int64_t j, double sum) { return biased ? sum + bias[static_cast<size_t>(j)] : sum; });
           }
 }
 
@@ -259,21 +262,11 @@ TEST(cpu_matmul, small_sums_over_a_batch_agree_with_plain_loops) {
         product.a_column_stride = a_stride;
         if (!product.is_near()) continue;  // this machine's vectors have no parts
         product.run(a.data(), b.data(), {}, c.data(), nullptr, 2);
-        for (int64_t i = 0; i < batch * m; ++i)
-          for (int64_t j = 0; j < c_stride; ++j) {
-            const float actual = c[static_cast<size_t>(i * c_stride + j)];
-            if (j >= n) {
-              ASSERT_EQ(actual, 77.0f) << "written beside row " << i;
-              continue;
-            }
-            double sum = 0, magnitude = 1;
-            for (int64_t p = i / m * k; p < (i / m + 1) * k; ++p) {
-              const double x = double{a[static_cast<size_t>(p * a_stride + i % m)]} * b[static_cast<size_t>(p * b_stride + j)];
-              sum += x;
-              magnitude += std::abs(x);
-            }
-            expect_near(actual, sum, magnitude, "c", i * n + j);
-          }
+        const auto products = [&](int64_t i, int64_t j, int64_t p) {
+          const int64_t row = i / m * k + p;
+          return double{a[static_cast<size_t>(row * a_stride + i % m)]} * b[static_cast<size_t>(row * b_stride + j)];
+        };
+        expect_sums(c, c_stride, {batch * m, k, n}, 1, products, [](int64_t, int64_t, double sum) { return sum; });
       }
 }
 

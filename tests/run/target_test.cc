@@ -90,7 +90,6 @@ TEST_F(on_h100, an_ensemble_of_32_has_at_most_three_kernels_more_than_one_member
 TEST_F(on_h100, programs_can_be_kept_and_not_run) {
   const Model model = load(file_of("core/dense_relu"));
   const auto device = open_device("cuda@h100");
-  std::shared_ptr<CompileCache> cache;
   const auto program = device->compile(lower_for(*model.shared(), {.device = "cuda@h100"}, device));
   EXPECT_GT(program->executable().size(), 1000u);
   EXPECT_THROW(program->run({}, {}), DeviceError);
