@@ -21,31 +21,33 @@ constexpr int tile_rows(int vectors) {
   return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
 }
 
-// Between the sums of some rows and memory: Rows rows of Wide vectors.
-template <int Rows, int Wide>
+// Between the sums of some rows and memory: Rows rows of Wide vectors, from a column of the call on.
+template <int Rows, int Wide, class D = Tag>
 struct Edge {
+  using Sum = hn::Vec<D>;
+  static constexpr int64_t kWidth = std::is_same_v<D, Tag> ? kLanes : kLanes / 2;
+
   template <bool Full>
-  static HWY_INLINE void begin(const PanelCall& call, const float* c, Vector (&sum)[Rows][Wide]) {
-    const Tag d;
+  static HWY_INLINE void begin(const PanelCall& call, const float* c, Sum (&sum)[Rows][Wide], int64_t column = 0) {
     if (call.accumulate) {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full>(c + i * call.c_stride, v * kLanes, call.columns);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full, D>(c + i * call.c_stride, column + v * kWidth, call.columns);
       }
       return;
     }
 #pragma GCC unroll 16
     for (int v = 0; v < Wide; ++v) {
-      const Vector bias = call.bias ? load<Full>(call.bias, v * kLanes, call.columns) : hn::Zero(d);
+      const Sum bias = call.bias ? load<Full, D>(call.bias, column + v * kWidth, call.columns) : hn::Zero(D());
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) sum[i][v] = bias;
     }
   }
 
   template <bool Full>
-  static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Vector (&sum)[Rows][Wide]) {
-    const Tag d;
+  static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Sum (&sum)[Rows][Wide], int64_t column = 0) {
+    const D d;
     if (residual) {
       const int64_t stride = call.epilogue->residual_stride;
       const bool gates = call.epilogue->activation == Activation::gate;
@@ -53,7 +55,7 @@ struct Edge {
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
         for (int v = 0; v < Wide; ++v) {
-          const Vector other = load<Full>(residual + i * stride, v * kLanes, call.columns);
+          const Sum other = load<Full, D>(residual + i * stride, column + v * kWidth, call.columns);
           sum[i][v] = gates ? hn::IfThenElseZero(hn::Gt(other, hn::Zero(d)), sum[i][v]) : hn::Add(sum[i][v], other);
         }
       }
@@ -66,7 +68,7 @@ struct Edge {
         for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
       }
     } else if (call.epilogue && call.epilogue->activation == Activation::leaky_relu) {
-      const Vector alpha = hn::Set(d, call.epilogue->alpha);
+      const Sum alpha = hn::Set(d, call.epilogue->alpha);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
@@ -76,7 +78,7 @@ struct Edge {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-      for (int v = 0; v < Wide; ++v) store<Full>(sum[i][v], c + i * call.c_stride, v * kLanes, call.columns);
+      for (int v = 0; v < Wide; ++v) store<Full, D>(sum[i][v], c + i * call.c_stride, column + v * kWidth, call.columns);
     }
   }
 };

@@ -20,10 +20,10 @@ struct Ahead {
 };
 constexpr int64_t kLine = 16;  // floats
 
-// One tile: Rows rows times a panel of Vectors vectors.
-template <int Rows, int Vectors>
+// One tile: Rows rows times a panel of Vectors vectors, of which the last is a half one if Half.
+template <int Rows, int Vectors, bool Half>
 struct Tile {
-  static constexpr int kUnroll = 8;
+  static constexpr int kUnroll = 8, kWhole = Vectors - (Half ? 1 : 0);
 
   // a: the starts of the rows.
   static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual, Ahead ahead) {
@@ -34,13 +34,8 @@ struct Tile {
         for (int v = 0; v < Vectors; ++v) __builtin_prefetch(residual + i * call.epilogue->residual_stride + v * kLanes, 0, 3);
       }
     }
-    const bool full = call.columns >= Vectors * kLanes;
-    Vector sums[Rows][Vectors];
-    if (full) {
-      Edge<Rows, Vectors>::template begin<true>(call, c, sums);
-    } else {
-      Edge<Rows, Vectors>::template begin<false>(call, c, sums);
-    }
+    Sums sums;
+    sums.begin(call, c);
     const float* b = call.b;
     const int64_t depth = call.a.depth;
     for (int64_t tap = 0; tap < call.a.taps; ++tap) {
@@ -52,34 +47,57 @@ struct Tile {
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
         for (int u = 0; u < kUnroll; ++u) {
-          step(row, k + u, b + u * Vectors * kLanes, sums);
+          sums.add(row, k + u, b + u * Vectors * kLanes);
           asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
         }
         b += kUnroll * Vectors * kLanes;
         for (int64_t line = 0; line < ahead.lines; ++line, ahead.data += kLine) __builtin_prefetch(ahead.data, 0, 2);
       }
-      for (; k < depth; ++k, b += Vectors * kLanes) step(row, k, b, sums);
+      for (; k < depth; ++k, b += Vectors * kLanes) sums.add(row, k, b);
     }
-    if (full) {
-      Edge<Rows, Vectors>::template end<true>(call, c, residual, sums);
-    } else {
-      Edge<Rows, Vectors>::template end<false>(call, c, residual, sums);
-    }
+    sums.end(call, c, residual);
   }
 
  private:
-  static HWY_INLINE void step(const float* const (&row)[Rows], int64_t k, const float* b, Vector (&sum)[Rows][Vectors]) {
-    const Tag d;
-    Vector columns[Vectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) columns[v] = hn::Load(d, b + v * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      const Vector x = hn::Set(d, row[i][k]);
-#pragma GCC unroll 16
-      for (int v = 0; v < Vectors; ++v) sum[i][v] = hn::MulAdd(x, columns[v], sum[i][v]);
+  struct Sums {
+    Vector whole[Rows][kWhole == 0 ? 1 : kWhole];
+    hn::Vec<HalfTag> half[Rows][1];
+
+    HWY_INLINE void begin(const PanelCall& call, const float* c) {
+      if constexpr (Half) {
+        if constexpr (kWhole > 0) Edge<Rows, kWhole>::template begin<true>(call, c, whole);
+        Edge<Rows, 1, HalfTag>::template begin<false>(call, c, half, kWhole * kLanes);
+      } else if (call.columns >= Vectors * kLanes) {
+        Edge<Rows, kWhole>::template begin<true>(call, c, whole);
+      } else {
+        Edge<Rows, kWhole>::template begin<false>(call, c, whole);
+      }
     }
-  }
+    HWY_INLINE void add(const float* const (&row)[Rows], int64_t k, const float* b) {
+      Vector columns[kWhole == 0 ? 1 : kWhole];
+#pragma GCC unroll 16
+      for (int v = 0; v < kWhole; ++v) columns[v] = hn::Load(Tag(), b + v * kLanes);
+      hn::Vec<HalfTag> last;
+      if constexpr (Half) last = hn::Load(HalfTag(), b + kWhole * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+        const Vector x = hn::Set(Tag(), row[i][k]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kWhole; ++v) whole[i][v] = hn::MulAdd(x, columns[v], whole[i][v]);
+        if constexpr (Half) half[i][0] = hn::MulAdd(first_lanes<HalfTag>(x), last, half[i][0]);
+      }
+    }
+    HWY_INLINE void end(const PanelCall& call, float* c, const float* residual) {
+      if constexpr (Half) {
+        if constexpr (kWhole > 0) Edge<Rows, kWhole>::template end<true>(call, c, residual, whole);
+        Edge<Rows, 1, HalfTag>::template end<false>(call, c, residual, half, kWhole * kLanes);
+      } else if (call.columns >= Vectors * kLanes) {
+        Edge<Rows, kWhole>::template end<true>(call, c, residual, whole);
+      } else {
+        Edge<Rows, kWhole>::template end<false>(call, c, residual, whole);
+      }
+    }
+  };
 };
 
 // Few rows times neighbouring panels, Threes of 3 vectors, Twos of 2 and Ones of 1, so that enough sums are under way: a fused
@@ -179,13 +197,13 @@ struct FewRows {
 
 using TileFunction = void (*)(const PanelCall&, const float* const*, float*, const float*, Ahead);
 
-template <int Vectors>
+template <int Vectors, bool Half>
 struct TileTable {
   static constexpr int kRows = tile_rows(Vectors);
   TileFunction of[kRows + 1] = {};  // [rows]
   template <int Rows = 1>
   constexpr TileTable& fill() {
-    of[Rows] = &Tile<Rows, Vectors>::run;
+    of[Rows] = &Tile<Rows, Vectors, Half>::run;
     if constexpr (Rows < kRows) fill<Rows + 1>();
     return *this;
   }
@@ -193,8 +211,11 @@ struct TileTable {
 
 template <int Vectors>
 void rows(const PanelCall& call) {
-  static constexpr TileTable<Vectors> table = TileTable<Vectors>().fill();
-  constexpr int64_t kFull = TileTable<Vectors>::kRows;
+  static constexpr TileTable<Vectors, false> whole = TileTable<Vectors, false>().fill();
+  static constexpr TileTable<Vectors, kHalves> halved = TileTable<Vectors, kHalves>().fill();
+  constexpr int64_t kFull = tile_rows(Vectors);
+  const bool ends_in_half = kHalves && call.columns <= Vectors * kLanes - kLanes / 2;
+  const TileFunction* run = ends_in_half ? halved.of : whole.of;
   const RowsOfA& a = call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
   // The next part of B is fetched while this one, which the first tile brings near, is used by the others.
@@ -211,7 +232,7 @@ void rows(const PanelCall& call) {
     } else {
       for (int64_t i = 0; i < now; ++i) starts[i] = a.data + (row + i) * a.stride;
     }
-    table.of[now](call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
+    run[now](call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
     ahead.data += ahead.lines * kLine * a.taps * (a.depth / 8);
     row += now;
   }

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
@@ -21,39 +22,55 @@ using Vector = hn::Vec<Tag>;
 
 constexpr int kLanes = HWY_LANES(float);
 
-HWY_INLINE Vector load_first(const float* from, int64_t count) {
+// Half a vector, for the end of a row: where vectors are wide, the machine computes it in half the time.
+constexpr bool kHalves = kLanes == 16;
+using HalfTag = hn::CappedTag<float, kHalves ? kLanes / 2 : kLanes>;
+
+// The first lanes of a vector, or all of them.
+template <class D>
+HWY_INLINE hn::Vec<D> first_lanes(Vector v) {
+  if constexpr (std::is_same_v<D, Tag>) {
+    return v;
+  } else {
+    return hn::LowerHalf(D(), v);
+  }
+}
+
+template <class D = Tag>
+HWY_INLINE hn::Vec<D> load_first(const float* from, int64_t count) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // masked memory operations that do not fault
-  return hn::MaskedLoad(hn::FirstN(Tag(), static_cast<size_t>(count)), Tag(), from);
+  return hn::MaskedLoad(hn::FirstN(D(), static_cast<size_t>(count)), D(), from);
 #else
   HWY_ALIGN float lanes[kLanes] = {};
   for (int64_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return hn::Load(Tag(), lanes);
+  return hn::Load(D(), lanes);
 #endif
 }
 
-HWY_INLINE void store_first(Vector v, float* to, int64_t count) {
+template <class D = Tag>
+HWY_INLINE void store_first(hn::Vec<D> v, float* to, int64_t count) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(Tag(), static_cast<size_t>(count)), Tag(), to);
+  hn::BlendedStore(v, hn::FirstN(D(), static_cast<size_t>(count)), D(), to);
 #else
   HWY_ALIGN float lanes[kLanes];
-  hn::Store(v, Tag(), lanes);
+  hn::Store(v, D(), lanes);
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 #endif
 }
 
-// Lanes column to column + kLanes of a row that has `columns`. Full: they all exist.
-template <bool Full>
-HWY_INLINE Vector load(const float* row, int64_t column, int64_t columns) {
-  if (Full || column + kLanes <= columns) return hn::LoadU(Tag(), row + column);
-  return column >= columns ? hn::Zero(Tag()) : load_first(row + column, columns - column);
+// A vector's lanes from `column` on, of a row that has `columns`. Full: they all exist.
+template <bool Full, class D = Tag>
+HWY_INLINE hn::Vec<D> load(const float* row, int64_t column, int64_t columns) {
+  if (Full || column + static_cast<int64_t>(hn::Lanes(D())) <= columns) return hn::LoadU(D(), row + column);
+  return column >= columns ? hn::Zero(D()) : load_first<D>(row + column, columns - column);
 }
 
-template <bool Full>
-HWY_INLINE void store(Vector v, float* row, int64_t column, int64_t columns) {
-  if (Full || column + kLanes <= columns) {
-    hn::StoreU(v, Tag(), row + column);
+template <bool Full, class D = Tag>
+HWY_INLINE void store(hn::Vec<D> v, float* row, int64_t column, int64_t columns) {
+  if (Full || column + static_cast<int64_t>(hn::Lanes(D())) <= columns) {
+    hn::StoreU(v, D(), row + column);
   } else if (column < columns) {
-    store_first(v, row + column, columns - column);
+    store_first<D>(v, row + column, columns - column);
   }
 }
 
