@@ -13,11 +13,13 @@ struct Block {
   int64_t out = 0;  // filters of the projection; 0: there is none
   Extents kernel = {1, 3, 3}, strides = {1, 1, 1}, dilation = {1, 1, 1}, low = {0, 1, 1}, high = {0, 1, 1};
   bool residual = false;
+  Extents first_kernel = {1, 1, 1}, first_strides = {1, 1, 1}, first_margin = {0, 0, 0};  // of the expansion
 };
 
 std::vector<float> convolve(const Convolution& convolution, const std::vector<float>& x, const Epilogue& epilogue) {
   std::vector<float> y(static_cast<size_t>(convolution.shape().output_pixels() * convolution.shape().filters));
-  convolution.run(x.data(), epilogue, y.data(), nullptr, 1);
+  Floats workspace(convolution.workspace(1));
+  convolution.run(x.data(), epilogue, y.data(), workspace.data(), 1);
   return y;
 }
 
@@ -26,12 +28,16 @@ void check_block(const Block& block) {
                                block.kernel, block.strides,  block.dilation, block.low,      block.high};
   ConvolutionShape before, after;
   before.batch = after.batch = block.batch;
-  before.input = shape.input;
+  before.kernel = block.first_kernel;
+  before.strides = block.first_strides;
+  before.low = before.high = block.first_margin;
+  for (size_t i = 0; i < 3; ++i)
+    before.input[i] = (shape.input[i] - 1) * before.strides[i] + before.kernel[i] - before.low[i] - before.high[i];
   before.channels = block.in;
   after.input = shape.output();
   before.filters = after.channels = block.channels;
   after.filters = block.out;
-  const auto expansion = normal_floats(block.in * block.channels, 2),
+  const auto expansion = normal_floats(before.kernel[1] * before.kernel[2] * block.in * block.channels, 2),
              taps = normal_floats(block.kernel[1] * block.kernel[2] * block.channels, 3),
              projection = normal_floats(block.channels * block.out, 4), bias = normal_floats(block.channels + block.out, 5);
   SeparableConvolution::Parts parts{{}, DepthwiseConvolution(shape, taps.data()), {}};
@@ -47,7 +53,8 @@ void check_block(const Block& block) {
   last.residual = block.residual ? residual.data() : nullptr;
   last.residual_stride = filters;
 
-  const auto x = normal_floats(block.batch * block.height * block.width * (block.in > 0 ? block.in : block.channels), 1);
+  const ConvolutionShape& first = block.in > 0 ? before : shape;
+  const auto x = normal_floats(block.batch * first.input[1] * first.input[2] * first.channels, 1);
   auto want = parts.expand ? convolve(*parts.expand, x, epilogues.expand) : x;
   std::vector<float> filtered(static_cast<size_t>(shape.output_pixels() * block.channels));
   parts.depthwise.run(want.data(), epilogues.depthwise, filtered.data(), 1);
@@ -72,6 +79,26 @@ TEST(cpu_separable, one_neighbour_is_enough) {
   check_block({.height = 50, .width = 60, .in = 4, .channels = 70});
   check_block({.height = 50, .width = 60, .in = 4, .channels = 70, .residual = true});
   check_block({.batch = 2, .height = 50, .width = 60, .channels = 70, .out = 11});
+}
+
+TEST(cpu_separable, the_first_may_have_windows_of_its_own) {
+  check_block({.height = 61,
+               .width = 57,
+               .in = 3,
+               .channels = 96,
+               .out = 24,
+               .first_kernel = {1, 3, 3},
+               .first_strides = {1, 2, 2},
+               .first_margin = {0, 1, 1}});
+  check_block({.batch = 2,
+               .height = 40,
+               .width = 33,
+               .in = 3,
+               .channels = 72,
+               .strides = {1, 2, 2},
+               .low = {0, 0, 0},
+               .first_kernel = {1, 5, 2},
+               .first_strides = {1, 3, 1}});
 }
 
 TEST(cpu_separable, rows_that_no_window_reads_are_not_needed) {

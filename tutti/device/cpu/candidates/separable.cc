@@ -51,11 +51,11 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   auto first = part_at(selection, index);
   if (!first) return {};
   std::optional<Part> expand, depthwise, project;
-  if (first->shape.is_product()) {
+  if (first->is_depthwise()) {
+    depthwise = std::move(first);
+  } else if (first->shape.groups == 1 && !Winograd::handles(first->shape)) {
     depthwise = part_after(selection, *first);
     expand = std::move(first);
-  } else {
-    depthwise = std::move(first);
   }
   if (!depthwise || !depthwise->is_depthwise()) return {};
   project = part_after(selection, *depthwise);

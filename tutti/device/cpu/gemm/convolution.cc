@@ -122,7 +122,7 @@ void Convolution::run_panels(const Sides& sides, const Epilogue& epilogue, float
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   const int64_t panels = first_group.size();
   const auto piece = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel, int slot) {
-    run_rows(sides, epilogue, y, sides.bands + slot * band_size_, first, last, first_panel, last_panel);
+    run_bands(sides, epilogue, y, sides.bands + slot * band_size_, first, last, first_panel, last_panel);
   };
   // A piece is some rows and all filters, or, of a small image, all rows and some filters.
   const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsOfPiece * threads || first_group.narrow;
@@ -137,13 +137,17 @@ void Convolution::run_panels(const Sides& sides, const Epilogue& epilogue, float
   }
 }
 
-void Convolution::run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const {
-  matmul(pixels, x, shape_.channels, weights_[0].panels(), epilogue, y, shape_.filters, 1);
+void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const {
+  const int64_t before = first * output_[2];
+  if (shape_.is_product())
+    return matmul((last - first) * output_[2], x + before * shape_.channels, shape_.channels, weights_[0].panels(), epilogue, y,
+                  shape_.filters, 1);
+  run_bands({x, nullptr, workspace}, epilogue, y - before * shape_.filters, workspace, first, last, 0, weights_[0].panels().size());
 }
 
 // Output rows `first` to `last`, counted through planes and batch, of some panels of each group.
-void Convolution::run_rows(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
-                           int64_t first_panel, int64_t last_panel) const {
+void Convolution::run_bands(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last,
+                            int64_t first_panel, int64_t last_panel) const {
   const int64_t height = output_[1], width = output_[2];
   RowsOfA a;
   a.offsets = pixels_.data();
@@ -155,7 +159,7 @@ void Convolution::run_rows(const Sides& sides, const Epilogue& epilogue, float* 
     const int64_t count = std::min({rows_per_band_, height - begin, last - row});
     const float* data = band;
     if (padded_) {
-      copy_band(sides.x, plane, begin, band);
+      copy_band(sides.x, plane, begin, count, band);
     } else {
       const int64_t image = plane / output_[0], z = plane % output_[0];
       data =
@@ -176,17 +180,18 @@ void Convolution::run_rows(const Sides& sides, const Epilogue& epilogue, float* 
   }
 }
 
-// The input under a band, one plane per kernel plane, with zeros where it reaches over the image.
-void Convolution::copy_band(const float* x, int64_t plane, int64_t row, float* band) const {
+// The input under some rows of the output, one plane per kernel plane, with zeros where it reaches over the image.
+void Convolution::copy_band(const float* x, int64_t plane, int64_t row, int64_t rows, float* band) const {
   const auto& [depth, height, width] = shape_.input;
   const int64_t channels = shape_.channels;
   const int64_t image = plane / output_[0], z0 = plane % output_[0] * shape_.strides[0] - shape_.low[0];
   const int64_t y0 = row * shape_.strides[1] - shape_.low[1];
   const int64_t left = std::clamp<int64_t>(shape_.low[2], 0, band_width_);
   const int64_t present = std::clamp<int64_t>(width + shape_.low[2], left, band_width_) - left;
-  for (int64_t kz = 0; kz < shape_.kernel[0]; ++kz) {
+  const int64_t spared = (rows_per_band_ - rows) * shape_.strides[1];  // of the last band, or of a piece that is less than one
+  for (int64_t kz = 0; kz < shape_.kernel[0]; ++kz, band += spared * band_width_ * channels) {
     const int64_t z = z0 + kz * shape_.dilation[0];
-    for (int64_t y = y0; y < y0 + band_rows_; ++y, band += band_width_ * channels) {
+    for (int64_t y = y0; y < y0 + band_rows_ - spared; ++y, band += band_width_ * channels) {
       if (z < 0 || z >= depth || y < 0 || y >= height) {
         std::fill_n(band, band_width_ * channels, 0.0f);
         continue;

@@ -26,8 +26,9 @@ class Convolution {
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
   void run(const float* x, const float* weights, const Epilogue& epilogue, float* y, float* workspace, int threads) const;
 
-  // Some pixels of a shape that is_product(), from the first one's x to its y.
-  void run_pixels(int64_t pixels, const float* x, const Epilogue& epilogue, float* y) const;
+  // Some rows of the output, counted through planes and batch, into y, without a residual; of constant weights and not by Winograd's way.
+  // The workspace is that of one thread.
+  void run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const;
 
   const ConvolutionShape& shape() const { return shape_; }
 
@@ -43,9 +44,9 @@ class Convolution {
   int64_t packed_size() const;  // floats of a group's
   Panels panels(const float* packed, int64_t group) const;
   void run_panels(const Sides& sides, const Epilogue& epilogue, float* y, int threads) const;
-  void run_rows(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
-                int64_t last_panel) const;
-  void copy_band(const float* x, int64_t plane, int64_t row, float* band) const;
+  void run_bands(const Sides& sides, const Epilogue& epilogue, float* y, float* band, int64_t first, int64_t last, int64_t first_panel,
+                 int64_t last_panel) const;
+  void copy_band(const float* x, int64_t plane, int64_t row, int64_t rows, float* band) const;
 
   std::optional<Winograd> winograd_;  // when it is the better way; then nothing below is used
   ConvolutionShape shape_;

@@ -23,23 +23,25 @@ SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts 
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
   expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach_) * before);
   filtered_size_ = aligned(rows_per_band_ * after);
+  if (parts_.expand) expand_space_ = parts_.expand->workspace(1);
 }
 
-int64_t SeparableConvolution::workspace(int threads) const { return std::max(1, threads) * (expanded_size_ + filtered_size_); }
+int64_t SeparableConvolution::workspace(int threads) const {
+  return std::max(1, threads) * (expanded_size_ + filtered_size_ + expand_space_);
+}
 
 void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
   const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, reach_ - shape_.strides[1]) : 1);
-  share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) {
-    run_rows(x, epilogues, y, workspace + slot * (expanded_size_ + filtered_size_), first, last);
-  });
+  share(rows, threads, pieces,
+        [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogues, y, workspace + slot * this->workspace(1), first, last); });
 }
 
 // Rows of the output, counted through the batch.
 void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first,
                                     int64_t last) const {
   const int64_t height = shape_.input[1], wide = shape_.input[2] * shape_.channels, stride = shape_.strides[1];
-  float* const filtered = workspace + expanded_size_;
+  float *const filtered = workspace + expanded_size_, *const expand_space = filtered + filtered_size_;
   int64_t begin = 0, end = 0;  // of the rows that are expanded, counted through the batch
   for (int64_t row = first; row < last;) {
     const int64_t image = row / output_[1], place = row % output_[1];
@@ -54,8 +56,7 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
       if (from > begin && from < end) std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);
       begin = from;
       if (to > end) {
-        parts_.expand->run_pixels((to - end) * shape_.input[2], x + end * shape_.input[2] * parts_.expand->shape().channels,
-                                  epilogues.expand, workspace + (end - begin) * wide);
+        parts_.expand->run_rows(x, epilogues.expand, workspace + (end - begin) * wide, expand_space, end, to);
         end = to;
       }
       source = workspace - begin * wide;
@@ -67,7 +68,7 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
       const int64_t filters = parts_.project->shape().filters;
       Epilogue own = epilogues.project;
       if (own.residual) own.residual += pixel * filters;
-      parts_.project->run_pixels(count * output_[2], filtered, own, y + pixel * filters);
+      parts_.project->run_rows(filtered - pixel * shape_.channels, own, y + pixel * filters, nullptr, row, row + count);
     }
     row += count;
   }

@@ -1,5 +1,5 @@
-// A depthwise convolution with the products of matrices beside it: expanding channels before it, projecting them after it, or both
-// (MobileNet's blocks). What lies between them is as large as nothing else in such a model, and never leaves the second-level cache here:
+// A depthwise convolution with those beside it: one that makes its channels, a product that projects them, or both (MobileNet's blocks, and
+// its first layers). What lies between them is as large as nothing else in such a model, and never leaves the second-level cache here:
 // some rows of the image go through all of it at a time. Every number is what the convolutions one after the other would give.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace tutti::cpu {
 class SeparableConvolution {
  public:
   struct Parts {
-    std::optional<Convolution> expand;  // one of both at least; plain ones
+    std::optional<Convolution> expand;  // one of both at least; not by Winograd's way
     DepthwiseConvolution depthwise;
-    std::optional<Convolution> project;
+    std::optional<Convolution> project;  // a product of matrices
   };
   struct Epilogues {
     Epilogue expand, depthwise, project;  // the last one's alone has a residual: [output pixels, filters]
@@ -36,6 +36,7 @@ class SeparableConvolution {
   Extents output_;
   int64_t reach_ = 0, rows_per_band_ = 0;          // input rows of an output row; output rows
   int64_t expanded_size_ = 0, filtered_size_ = 0;  // floats of a band between the convolutions
+  int64_t expand_space_ = 0;                       // floats that the first one needs for itself
 };
 
 }  // namespace tutti::cpu
