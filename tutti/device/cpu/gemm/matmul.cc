@@ -109,6 +109,46 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
   }
 }
 
+// Few rows are divided by columns. Panels are few then and not all of one width, so that some panel's rows are divided as well: `count`
+// units of one vector and some rows, panel by panel.
+class DividedPanels {
+ public:
+  DividedPanels(const RowsOfA& a, const Panels& b) : a_(a), b_(b), blocks_(a.count == 1 ? 1 : (a.count + kRows - 1) / kRows) {}
+
+  int64_t count() const { return start(b_.size()); }
+
+  // body(rows, first panel, last panel) for the units of a piece.
+  template <class Body>
+  void each(int64_t begin, int64_t end, const Body& body) const {
+    int64_t panel = 0;
+    while (start(panel + 1) <= begin) ++panel;
+    for (int64_t last = panel; panel < b_.size() && start(panel) < end; panel = last) {
+      const int64_t from = row(panel, begin), to = row(panel, end);
+      last = panel + 1;
+      if (from == 0 && to == a_.count)  // whole panels, as many as there are
+        while (last < b_.size() && start(last + 1) <= end) ++last;
+      if (from < to) body(from, to, panel, last);
+    }
+  }
+
+ private:
+  static constexpr int64_t kRows = 8;  // of a block
+
+  // Vectors of all panels before this one, times the blocks of rows.
+  int64_t start(int64_t panel) const {
+    const int64_t threes = std::min(panel, b_.count[3]), twos = std::min(panel - threes, b_.count[2]);
+    return blocks_ * (3 * threes + 2 * twos + (panel - threes - twos));
+  }
+  // The first row of a panel from this unit on.
+  int64_t row(int64_t panel, int64_t unit) const {
+    return std::clamp<int64_t>((unit - start(panel)) / b_.vectors(panel), 0, blocks_) * a_.count / blocks_;
+  }
+
+  const RowsOfA& a_;
+  const Panels& b_;
+  int64_t blocks_;
+};
+
 constexpr int64_t kTurnedFloats = 2048;             // of a result that is made turned over
 constexpr int64_t kNearBytes = int64_t{16} * 1024;  // that B may spread over: half of a first-level cache
 
@@ -140,21 +180,23 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.count = rows;
   all.depth = b.depth;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride, backwards);
+  const auto rows_of_panels = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel) {
+    RowsOfA part = all;
+    part.data += first * a_stride;
+    part.count = last - first;
+    multiply_blocks(part, b, first_panel, last_panel, epilogue.from_row(first), c + first * c_stride, c_stride, backwards);
+  };
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
   const bool near = b.depth * b.columns <= kNearMatrix;
   if (rows < (near ? kFewRows : kManyRows) * threads && rows < b.columns && !b.narrow) {
     const int64_t pieces = pieces_of(b.columns, threads, kLeastOfPiece / std::max<int64_t>(1, rows * b.depth));
+    const DividedPanels divided(all, b);
     share(
-        b.size(), threads, pieces,
-        [&](int64_t first, int64_t last, int) { multiply_blocks(all, b, first, last, epilogue, c, c_stride, backwards); }, backwards);
+        divided.count(), threads, pieces, [&](int64_t begin, int64_t end, int) { divided.each(begin, end, rows_of_panels); }, backwards);
     return;
   }
-  share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows), [&](int64_t first, int64_t last, int) {
-    RowsOfA part = all;
-    part.data += first * a_stride;
-    part.count = last - first;
-    multiply_blocks(part, b, 0, b.size(), epilogue.from_row(first), c + first * c_stride, c_stride);
-  });
+  share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows),
+        [&](int64_t first, int64_t last, int) { rows_of_panels(first, last, 0, b.size()); });
 }
 
 int64_t BatchedMatmul::workspace(int threads) const {

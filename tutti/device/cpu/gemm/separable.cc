@@ -1,6 +1,7 @@
 #include "tutti/device/cpu/gemm/separable.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "tutti/device/cpu/team.h"
 
@@ -8,11 +9,17 @@ namespace tutti::cpu {
 namespace {
 
 constexpr int64_t kBetween = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
-constexpr int64_t kRowsOfPiece = 6;               // for each row that neighbouring pieces both expand
+constexpr int64_t kRowsOfPiece = 3;               // for each row that a piece expands again when its neighbour was another thread's
 
 int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 }  // namespace
+
+// The rows that a thread has expanded, counted through the batch: its next piece may begin with some of them. In its workspace, before
+// them.
+struct SeparableConvolution::Expanded {
+  int64_t begin = 0, end = 0;
+};
 
 SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts parts)
     : shape_(shape), parts_(std::move(parts)), output_(shape.output()) {
@@ -27,22 +34,24 @@ SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts 
 }
 
 int64_t SeparableConvolution::workspace(int threads) const {
-  return std::max(1, threads) * (expanded_size_ + filtered_size_ + expand_space_);
+  return std::max(1, threads) * (kExpandedFloats + expanded_size_ + filtered_size_ + expand_space_);
 }
 
 void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
   const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, reach_ - shape_.strides[1]) : 1);
-  share(rows, threads, pieces,
-        [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogues, y, workspace + slot * this->workspace(1), first, last); });
+  const auto space = [&](int slot) { return workspace + slot * this->workspace(1); };
+  for (int slot = 0; slot < std::max(1, threads); ++slot) std::construct_at(reinterpret_cast<Expanded*>(space(slot)));
+  share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogues, y, space(slot), first, last); });
 }
 
 // Rows of the output, counted through the batch.
 void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first,
                                     int64_t last) const {
   const int64_t height = shape_.input[1], wide = shape_.input[2] * shape_.channels, stride = shape_.strides[1];
+  auto& [begin, end] = *reinterpret_cast<Expanded*>(workspace);
+  workspace += kExpandedFloats;
   float *const filtered = workspace + expanded_size_, *const expand_space = filtered + filtered_size_;
-  int64_t begin = 0, end = 0;  // of the rows that are expanded, counted through the batch
   for (int64_t row = first; row < last;) {
     const int64_t image = row / output_[1], place = row % output_[1];
     const int64_t count = std::min({rows_per_band_, output_[1] - place, last - row});
@@ -51,7 +60,7 @@ void SeparableConvolution::run_rows(const float* x, const Epilogues& epilogues, 
       const int64_t top = place * stride - shape_.low[1];
       const int64_t from = image * height + std::clamp<int64_t>(top, 0, height);
       const int64_t to = image * height + std::clamp<int64_t>(top + (count - 1) * stride + reach_, 0, height);
-      end = std::max(end, from);
+      if (from < begin || from > end) end = from;
       // What the band before has expanded, if it is needed again.
       if (from > begin && from < end) std::copy(workspace + (from - begin) * wide, workspace + (end - begin) * wide, workspace);
       begin = from;

@@ -29,6 +29,8 @@ class SeparableConvolution {
   void run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const;
 
  private:
+  struct Expanded;
+  static constexpr int64_t kExpandedFloats = 16;
   void run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first, int64_t last) const;
 
   ConvolutionShape shape_;
