@@ -160,6 +160,8 @@ class Printing(program.ProgramTest):
         self.assertTrue(0 < run["p50_us"] <= run["p90_us"] <= run["p99_us"] <= run["max_us"])
         self.assertAlmostEqual(run["per_second"], 1e6 / run["p50_us"], delta=run["per_second"] * 0.9)
         self.assertGreater(run["cold_start_ms"], 0)
+        self.assertGreaterEqual(run["pauses_per_second"], 0)
+        self.assertLess(run["pauses_per_second"] * run["pause_us"], 1e6 * 1.001)
         self.assertEqual((run["repeat"], run["samples"]), (20, 1))
         histogram = run["histogram"]
         self.assertEqual(sum(bucket["count"] for bucket in histogram), 20)
@@ -170,6 +172,7 @@ class Printing(program.ProgramTest):
         self.assertLessEqual(histogram[0]["from_us"], run["p50_us"])
         self.assertGreaterEqual(histogram[-1]["to_us"], run["max_us"])
         text = self.succeed("predict", DATA / "dense.keras", "x.npy", "--repeat", "3", "--latency", "-o", "y.npy").out
+        self.assertRegex(text, r"the machine stops a thread [\d.]+k? times a second for [\d.]+ us: [\d.]+ % of the time")
         self.assertRegex(text, r"p50 [\d.]+ us   p90 [\d.]+ us   p99 [\d.]+ us   max [\d.]+ us")
         self.assertEqual(np.load(self.folder / "y.npy").shape, (1, 3))
         for locale, full in {"C": "#", "C.UTF-8": "█"}.items():

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tutti/base/json.h"
+#include "tutti/base/pauses.h"
 #include "tutti/cli/console.h"
 #include "tutti/cli/latency.h"
 #include "tutti/cli/model_argument.h"
@@ -98,11 +99,14 @@ class Prediction {
 
   void print(const Latency& latency, int64_t samples, double cold_start) {
     const double per_second = static_cast<double>(samples * settings_.repeat) / std::max(latency.total(), 1e-9);
+    const Pauses pauses = measure_pauses(0.05);
     if (console_.json) {
       Json out = Json::object();
       latency.add_to(out);
       out.set("per_second", per_second);
       out.set("cold_start_ms", cold_start * 1e3);
+      out.set("pauses_per_second", pauses.per_second);
+      out.set("pause_us", pauses.mean * 1e6);
       out.set("samples", samples);
       out.set("batch", batch_);
       out.set("repeat", settings_.repeat);
@@ -114,6 +118,8 @@ class Prediction {
                                std::min(batch_, samples), settings_.device));
     console_.print(latency.text());
     console_.print(fmt::format("{} predictions/s, cold start {:.1f} ms\n", three_digits(per_second), cold_start * 1e3));
+    console_.print(fmt::format("the machine stops a thread {} times a second for {} us: {:.1f} % of the time, whatever it does\n",
+                               three_digits(pauses.per_second), three_digits(pauses.mean * 1e6), pauses.share() * 100));
   }
 
   Console& console_;
