@@ -9,6 +9,11 @@ SERIES = [padded(3, 5, 3, value=0.1), padded(3, 5, 3, value=0.1)[::-1].copy()]
 ELEMENTWISE = [layers.Add, layers.Subtract, layers.Multiply, layers.Average, layers.Maximum, layers.Minimum]
 
 
+def with_constant(merge):
+    x = keras.Input((4, 3))
+    return keras.Model(x, merge(x, keras.ops.convert_to_tensor(np.arange(12, dtype="float32").reshape(1, 4, 3))))
+
+
 def cases():
     for kind in ELEMENTWISE:
         name = kind.__name__.lower()
@@ -30,6 +35,11 @@ def cases():
             yield layer(f"{name}_five", kind(), *[(4,)] * 5)
             yield layer(f"{name}_three_ranks", kind(), (4,), (3, 4), (2, 3, 4))
     yield case("same_input_twice", same_input_twice())
+    yield case("add_a_constant", with_constant(lambda x, array: layers.Add()([x, array])))
+    yield case("multiply_by_a_constant", with_constant(lambda x, array: layers.Multiply()([x, array])))
+    yield case("concatenate_a_constant_batch_1", with_constant(lambda x, array: layers.Concatenate(axis=1)([x, array])), batch=1)
+    yield case("attention_with_a_constant_mask", with_constant(lambda x, array: layers.MultiHeadAttention(1, 2)(x, x, attention_mask=np.tril(np.ones((1, 4, 4), "bool")))))
+    yield case("lstm_with_a_constant_mask", with_constant(lambda x, array: layers.LSTM(2)(x, mask=keras.ops.convert_to_tensor([[True, True, False, True]] * 3))), single=False)
     yield layer("concatenate", layers.Concatenate(), (3,), (4,))
     yield layer("concatenate_many", layers.Concatenate(), (3,), (4,), (1,), (2,))
     yield layer("concatenate_axis_1", layers.Concatenate(axis=1), (3, 2), (4, 2))

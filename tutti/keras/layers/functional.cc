@@ -1,12 +1,15 @@
 // Functional models: layers called on each other's outputs, in the argument structures of Keras 3 files and of legacy ones. A layer that is
 // called several times shares its scope, and so its weights.
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/keras/layers/call_order.h"
 #include "tutti/keras/layers/models.h"
+#include "tutti/keras/layers/operations/operand.h"
 
 namespace tutti::keras {
 
@@ -77,6 +80,23 @@ std::string_view class_name(const Json& layer) {
 bool keeps_lists(const Json& layer) {
   std::string_view name = class_name(layer);
   return name == "TFOpLambda" || name == "SlicingOpLambda";
+}
+
+// Where call() of a Keras 3 layer takes its mask when it is not named: lstm(x, None, mask). Beyond all arguments: only by name.
+size_t mask_position(const Json& layer) {
+  static const std::set<std::string_view> second = {"Attention", "AdditiveAttention", "GlobalAveragePooling1D", "GlobalAvgPool1D"};
+  static const std::set<std::string_view> third = {"LSTM",
+                                                   "GRU",
+                                                   "SimpleRNN",
+                                                   "RNN",
+                                                   "ConvLSTM1D",
+                                                   "ConvLSTM2D",
+                                                   "ConvLSTM3D",
+                                                   "Bidirectional",
+                                                   "TimeDistributed",
+                                                   "BatchNormalization"};
+  const std::string_view name = class_name(layer);
+  return second.contains(name) ? 1 : third.contains(name) ? 2 : std::numeric_limits<size_t>::max();
 }
 
 // The config of a {"class_name": "__keras_tensor__", ...}, or nullptr.
@@ -208,6 +228,7 @@ class FunctionalModel {
       if (structure != nullptr && structure->kind == Argument::Kind::object)
         for (size_t k = 0; k < structure->keys.size(); ++k)
           if (structure->keys[k] == name && structure->items[k].kind == Argument::Kind::tensor) signal = structure->items[k].tensor;
+      if (c_.arguments.find(static_cast<size_t>(-1), "mask") != nullptr) signal.mask = c_.mask(i);  // inner(x, mask=m)
       values_[wanted[i]] = adjust_input(config_, signal, input_of_layer(*layer->second.json));
       fed_.insert(wanted[i].call);
     }
@@ -341,6 +362,17 @@ class FunctionalModel {
     return out;
   }
 
+  // Arrays that stand in a call itself. Operations read them as they are, because some must be known; to a layer they are tensors like
+  // others.
+  void make_tensors(Argument& argument, const Json& layer, bool lists) {
+    for (Argument& item : argument.items) make_tensors(item, layer, lists);
+    if (argument.kind != Argument::Kind::constant) return;
+    const Json& json = argument.constant;
+    if (!(lists && json.is_list()) && !is_object_of(json, "__tensor__") && !is_object_of(json, "__numpy__")) return;
+    const Config where(json, fmt::format("layer '{}'", layer_name(layer)));
+    argument = Argument(Signal{c_.graph.constant(read_array(where, json, "an argument")), {}});
+  }
+
   Arguments read_arguments(const CallText& call, const Json& layer) {
     Arguments out;
     if (call.legacy) {
@@ -352,6 +384,11 @@ class FunctionalModel {
     }
     if (call.kwargs != nullptr && call.kwargs->is_object())
       for (const auto& [key, value] : call.kwargs->members()) out.named.emplace_back(key, read_argument(value, call.legacy));
+    if (is_operation(layer) || keeps_lists(layer)) return out;
+    if (const size_t place = mask_position(layer); !call.legacy && place < out.positional.size())
+      out.named.emplace_back("mask", std::exchange(out.positional[place], Argument()));
+    for (Argument& argument : out.positional) make_tensors(argument, layer, call.legacy);  // legacy: what stands after _CONSTANT_VALUE
+    for (auto& [key, argument] : out.named) make_tensors(argument, layer, false);
     return out;
   }
 
