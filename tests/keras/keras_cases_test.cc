@@ -91,6 +91,11 @@ class KerasCaseTest : public testing::Test {
     if (std::set(names.begin(), names.end()).size() == names.size()) {
       EXPECT_EQ(model.output_names(), names);
     }
+    ASSERT_EQ(model.output_names().size(), names.size());  // a name that Keras 3 gives once is that output's, whatever repeated ones become
+    for (size_t i = 0; i < names.size() && facts.at("oracle").as_string() != "tf_keras"; ++i)
+      if (std::count(names.begin(), names.end(), names[i]) == 1) {
+        EXPECT_EQ(model.output_names()[i], names[i]);
+      }
     expect_close(run(model, case_.device, inputs), expected, facts, "the whole batch");
     if (!facts.at("single").as_bool()) return;
     std::transform(inputs.begin(), inputs.end(), inputs.begin(), first_sample);

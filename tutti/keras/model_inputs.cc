@@ -125,12 +125,22 @@ std::vector<std::string> model_output_names(const Json& model) {
     if (!layers.is_list() || layers.size() == 0) config.invalid("has no layers");
     out.push_back(layer_name(layers[layers.size() - 1]));
   }
-  // Repeated names are numbered as Keras 2 does.
+  // Repeated names are numbered as Keras 2 does. Keras 3 leaves them repeated, so there no number makes a name that another output has.
+  const Json& all_layers = config.at("layers");
+  const bool numbers_any = std::none_of(all_layers.items().begin(), all_layers.items().end(), [](const Json& layer) {
+    const Json* nodes = layer.is_object() ? layer.find("inbound_nodes") : nullptr;
+    return nodes != nullptr && nodes->is_list() && nodes->size() > 0 && (*nodes)[0].is_object();
+  });
+  const std::set<std::string> written = numbers_any ? std::set<std::string>{} : std::set<std::string>(out.begin(), out.end());
   std::set<std::string> taken;
   std::map<std::string, int> counts;
   for (std::string& name : out) {
-    std::string base = name;
-    while (!taken.insert(name).second) name = base + "_" + std::to_string(++counts[base]);
+    const std::string base = name;
+    bool is_free = taken.insert(name).second;
+    while (!is_free) {
+      name = base + "_" + std::to_string(++counts[base]);
+      is_free = !written.contains(name) && taken.insert(name).second;
+    }
   }
   return out;
 }

@@ -14,7 +14,34 @@ TOKENS = np.where(KEPT, 1 + np.arange(30).reshape(5, 6) % 6, 0).astype("int32")
 SERIES = (np.where(KEPT[..., None], np.random.default_rng(1).standard_normal((5, 6, 3)), 0)).astype("float32")
 
 
+def given_mask(call):
+    x, mask = keras.Input((6, 3)), keras.Input((6,), dtype="bool")
+    return keras.Model([x, mask], call(x, mask))
+
+
+def inner_lstm():
+    x = keras.Input((6, 3))
+    return keras.Model(x, layers.LSTM(4)(x))
+
+
+def states_and_a_second_layer():
+    x = keras.Input((6, 3))
+    sequence, hidden, carry = layers.LSTM(4, return_sequences=True, return_state=True, name="lstm")(x)
+    return keras.Model(x, [sequence, hidden, carry, layers.LSTM(5, name="lstm_1")(sequence)])
+
+
 def cases():
+    yield case("states_and_a_second_layer", states_and_a_second_layer())
+    series, kept = SERIES[:4], KEPT[:4]
+    for name, call in {
+        "lstm": lambda x, mask: layers.LSTM(4)(x, None, mask),
+        "bidirectional": lambda x, mask: layers.Bidirectional(layers.GRU(4))(x, None, mask),
+        "average": lambda x, mask: layers.GlobalAveragePooling1D()(x, mask),
+        "model": lambda x, mask: inner_lstm()(x, mask=mask),
+        "sequential": lambda x, mask: keras.Sequential([keras.Input((6, 3)), layers.LSTM(4, return_sequences=True), layers.GRU(2)])(x, mask=mask),
+    }.items():
+        yield case(f"mask_given_to_{name}", given_mask(call), [series, kept])
+    yield case("mask_given_to_attention", given_mask(lambda x, mask: layers.Attention()([x, x], [None, mask])), [series, kept], formats=("keras",))
     yield from plain()
     yield from precision()
     yield from masked()
