@@ -219,6 +219,16 @@ class Forecasts(ForecastTest):
         self.assertEqual([row["time"] for row in self.read()], ["2020-11-30", "2020-12-31"])
         self.assertEqual((run.json["series"][0]["filled"], run.json["frequency"], run.json["season"]), (2, "monthly", 12))
 
+    def test_a_backtest_does_not_see_behind_a_gap(self):
+        self.save(dense(4))
+        found = []
+        for later in (0, 1000):
+            values = [3, 5, 4, 6, 8, 7, 9, 11, None, None, 10 + later, 12 + later]
+            self.write("date,y\n" + "".join(f"2020-01-{i + 1:02},{'' if v is None else v}\n" for i, v in enumerate(values)))
+            run = self.run_program("forecast", "m.keras", "x.csv", "--target", "y", "--horizon", 3, "--backtest", 1, "--json")
+            found.append(run.json["series"][0]["backtest"][0]["mean"])
+        self.assertEqual(found[0], found[1])
+
     def test_a_backtest_against_numpy(self):
         models = [self.save(dense(12, seed=seed), f"m{seed}.keras") for seed in range(3)]
         options = ["--horizon", 6, "--backtest", 4, "--stride", 5, "--member", "m1.keras", "--member", "m2.keras", "--batch", 2]

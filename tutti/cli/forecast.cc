@@ -125,7 +125,10 @@ class ForecastRun {
       for (size_t step = 0; step < future.mean.size(); ++step) {
         line = settings_.id.empty() ? "" : csv_field(series.id) + ",";
         line += table.time(series, series.length() + static_cast<int64_t>(step));
-        auto add = [&](double value) { line += std::isnan(value) ? ",nan" : fmt::format(",{:.9g}", value); };
+        // The scaled forecast is a float32; what it is scaled back to may be much larger than the deviation.
+        auto add = [&](double value) {
+          line += std::isnan(value) ? ",nan" : std::abs(value) < 1e6 ? fmt::format(",{:.9g}", value) : fmt::format(",{:.15g}", value);
+        };
         for (const auto& quantile : future.quantiles) add(quantile[step]);
         add(future.mean[step]);
         for (size_t m = 0; settings_.members && m < future.members.size(); ++m) add(future.members[m][step]);

@@ -20,6 +20,15 @@ struct SeriesWindow {
   ColumnScale target = {};
 };
 
+// The target before an origin, as it was known then: what is made up towards a later value is the last known one.
+std::vector<double> known_before(const Series& series, int64_t origin) {
+  std::vector<double> out(series.target.begin(), series.target.begin() + origin);
+  size_t known = out.size();
+  while (known > 0 && series.made_up[known - 1]) --known;
+  if (known > 0) std::fill(out.begin() + static_cast<std::ptrdiff_t>(known), out.end(), out[known - 1]);
+  return out;
+}
+
 class Forecasting {
  public:
   Forecasting(const std::vector<std::shared_ptr<const keras::AnyModel>>& models, const SeriesTable& table, const ForecastOptions& options)
@@ -132,9 +141,10 @@ class Forecasting {
     const Series& series = *window.series;
     const auto origin = static_cast<size_t>(window.result->origin), lags = static_cast<size_t>(shape_.lags);
     const auto columns = static_cast<size_t>(shape_.columns), horizon = static_cast<size_t>(shape_.horizon);
+    const std::vector<double> target = known_before(series, window.result->origin);
     auto rows = inputs[0].as<float>().subspan(sample * lags * columns, lags * columns);
     for (size_t column = 0; column < columns; ++column) {
-      const auto& values = column == 0 ? series.target : series.features[column - 1];
+      const auto& values = column == 0 ? target : series.features[column - 1];
       const ColumnScale scale = fit_scale(std::span(values).first(origin), options_.scale);
       if (column == 0) window.target = scale;
       for (size_t lag = 0; lag < lags; ++lag) rows[lag * columns + column] = scale.forward(values[origin - lags + lag]);
@@ -167,7 +177,7 @@ class Forecasting {
       const Series& series = table_.series[i];
       ScoreSum one(options_.quantiles, has_band), one_naive(options_.quantiles, false);
       for (const Forecast& past : out_.series[i].backtest) {
-        const auto history = std::span(series.target).first(static_cast<size_t>(past.origin));
+        const std::vector<double> history = known_before(series, past.origin);
         const auto scale = seasonal_naive_error(history, options_.season);
         for (size_t step = 0; step < past.mean.size(); ++step) {
           const size_t at = history.size() + step;
