@@ -194,6 +194,42 @@ class Ensembles(program.ProgramTest):
             file.write_text(text)
             self.refuse(1, message, "predict", file, self.models / "x.npy")
 
+    def test_outputs_with_other_axes_of_1_are_no_keras_file(self):
+        column = self.folder / "column.keras"
+        keras.Sequential([keras.Input((6,)), L.Dense(3), L.Reshape((3, 1))]).save(column)
+        self.refuse(1, "would need layers between", "ensemble", self.members[0], column, "-o", self.folder / "no.keras")
+        self.assertEqual(self.predict(self.make("yes.toml", members=[self.members[0], column]))["mean"].shape, (7, 3))
+        turned = [self.folder / "turned_0.keras", self.folder / "turned_1.keras"]
+        for file, shape in zip(turned, ((6, 1), (1, 6))):
+            keras.Sequential([keras.Input(shape), L.Flatten(), L.Dense(3)]).save(file)
+        self.refuse(1, "would need layers between", "ensemble", *turned, "-o", self.folder / "no.keras")
+
+    def test_an_ensemble_that_ignores_nan_is_a_member_as_well(self):
+        inner = self.make("inner.toml", "--ignore-nan", members=self.members[:2])
+        got = self.predict(self.make("outer.toml", members=[inner, self.members[2]]))
+        self.assertEqual(list(got), ["mean"])
+        self.check(got["mean"], (np.mean(self.answers[:2], axis=0) + self.answers[2]) / 2)
+
+    def test_the_widest_dtype_is_taken_whoever_is_first(self):
+        whole, real = self.folder / "whole.keras", self.members[0]
+        keras.Sequential([keras.Input((6,), dtype="int32"), L.Embedding(4, 2), L.Flatten(), L.Dense(3)]).save(whole)
+        np.save(self.folder / "x.npy", np.abs(self.x))
+        found = []
+        for i, members in enumerate(([whole, real], [real, whole])):
+            model = self.make(f"mixed_{i}.toml", members=members)
+            self.succeed("predict", model, self.folder / "x.npy", "-o", self.folder / "y.npy")
+            found.append(np.load(self.folder / "y.npy"))
+        self.check(found[0], found[1])
+
+    def test_the_median_of_infinities_and_the_sum_of_truths(self):
+        endless, truth = self.folder / "endless.keras", self.folder / "truth.keras"
+        x = keras.Input((6,))
+        keras.Model(x, 1 / (x[:, :3] * 0)).save(endless)
+        keras.Model(x, x > -1e9).save(truth)
+        got = self.predict(self.make("m.toml", "--reduce", "median", members=[endless, self.members[0], endless, endless]))["median"]
+        self.assertTrue(np.isinf(got).all())
+        np.testing.assert_array_equal(self.predict(self.make("s.toml", "--reduce", "sum", members=[truth, truth]))["sum"], np.full((7, 6), 2))
+
     def test_members_that_do_not_go_together(self):
         other = self.folder / "other.keras"
         keras.Sequential([keras.Input((5,)), L.Dense(3)]).save(other)

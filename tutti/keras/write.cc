@@ -79,7 +79,7 @@ Json serialized(const Json& json, const char* module) {
     return out;
   }
   for (const auto& [key, value] : json.members())
-    if (key != "name") out.set(key, value);
+    if (key != "name") out.set(key, key == "beta" && value.is_int() ? Json(value.as_number()) : value);  // FBetaScore takes no whole number
   return JsonMembers{
       {"module", module}, {"class_name", class_of_name(json.at("name").as_string())}, {"config", out}, {"registered_name", nullptr}};
 }
@@ -242,7 +242,10 @@ class EnsembleConfig {
       fail<Unsupported>("ensemble", "member '{}' has vocabularies, which are not written into ensembles; hint: -o X.toml", name);
     for (size_t i = 0; i < sources.size(); ++i) {
       const ModelInput &ours = file_.inputs[sources[i]], &theirs = model->inputs()[i];
-      if (ours.shape.size() != theirs.shape.size() || ours.dtype != theirs.dtype)
+      bool takes = ours.shape.size() == theirs.shape.size() && ours.dtype == theirs.dtype;
+      for (size_t axis = 1; takes && axis < theirs.shape.size(); ++axis)
+        takes = theirs.shape[axis] < 0 || theirs.shape[axis] == ours.shape[axis];
+      if (!takes)
         fail<Unsupported>("ensemble",
                           "member '{}' takes {}{}, the first member {}{}: a .keras file would need layers between; hint: -o X.toml", name,
                           numpy_name(theirs.dtype), to_string(theirs.shape), numpy_name(ours.dtype), to_string(ours.shape));

@@ -97,6 +97,11 @@ Value nan_members(const std::vector<Value>& outputs, int64_t samples) {
 
 }  // namespace
 
+size_t predictions_of(const keras::AnyModel& model) {
+  const auto* ensemble = dynamic_cast<const Ensemble*>(&model);
+  return model.output_names().size() - (ensemble != nullptr && ensemble->options().ignore_nan ? 1 : 0);
+}
+
 Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::vector<ModelInput> inputs)
     : members_(std::move(members)), options_(std::move(options)), inputs_(std::move(inputs)) {
   if (members_.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
@@ -117,10 +122,11 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::ve
     probe_extent_ = std::max(probe_extent_, member.model->probe_extent());
   }
   match_inputs();
-  const auto& first = members_[0].model->output_names();
+  std::vector<std::string> first = members_[0].model->output_names();
+  first.resize(predictions_of(*members_[0].model));
   std::vector<std::string> counts;  // the first one's, and others
   for (const Member& member : members_)
-    if (const size_t count = member.model->output_names().size(); counts.empty() || count != first.size())
+    if (const size_t count = predictions_of(*member.model); counts.empty() || count != first.size())
       counts.push_back(fmt::format("'{}' {}", member.name, count));
   if (counts.size() > 1) fail<InvalidArgument>("ensemble", "members have as many outputs; got {}", list_of(counts));
   for (const std::string& output : first)
@@ -131,7 +137,8 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::ve
 
 void Ensemble::match_inputs() {
   std::vector<std::string> lines;  // what is taken, and by whom not
-  if (inputs_.empty())
+  const bool is_first = inputs_.empty();
+  if (is_first)
     inputs_ = members_[0].model->inputs();
   else
     lines.push_back(inputs_text(inputs_));
@@ -142,6 +149,9 @@ void Ensemble::match_inputs() {
     if (lines.empty() || !fits) lines.push_back(fmt::format("'{}' {}", member.name, inputs_text(theirs)));
     if (!fits) continue;
     for (size_t i = 0; i < theirs.size(); ++i) {
+      DType& dtype = inputs_[sources_.back()[i]].dtype;  // of all: the widest, so that no member gets less than it would alone
+      const DType their = theirs[i].dtype;
+      if (is_first && (is_float(their) != is_float(dtype) ? is_float(their) : byte_size(their) > byte_size(dtype))) dtype = their;
       Ints& shape = inputs_[sources_.back()[i]].shape;
       if (shape.size() != theirs[i].shape.size()) continue;
       for (size_t axis = 1; axis < shape.size(); ++axis)  // what one member leaves open another one may fix
@@ -210,7 +220,7 @@ std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end,
   std::vector<Value> inputs;
   const std::vector<Type> types = input_types(options);
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(graph.input(inputs_[i].name, types[i]));
-  std::vector<std::vector<Value>> outputs(members_[0].model->output_names().size());  // by output, then by member
+  std::vector<std::vector<Value>> outputs(predictions_of(*members_[0].model));  // by output, then by member
   for (size_t m = begin; m < end; ++m) {
     const keras::AnyModel& model = *members_[m].model;
     keras::LowerOptions theirs{options.batch, {}, nullptr};
@@ -231,7 +241,7 @@ std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end,
     const size_t first = graph.nodes().size();
     const Graph lowered = model.lower(theirs);
     const std::vector<Value> own = append(graph, lowered, given, members_[m].name + "/");
-    for (size_t i = 0; i < own.size(); ++i) outputs[i].push_back(own[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(own[i]);
     // The member's inputs, its first nodes, are not copied.
     const size_t skipped = given.size();
     for (auto& layer : trace) {

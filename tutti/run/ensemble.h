@@ -17,6 +17,9 @@ struct EnsembleOptions {
   bool ignore_nan = false;
 };
 
+// How many outputs a model has for an ensemble or a forecast of it: "nan_members" is for who runs it by itself.
+size_t predictions_of(const keras::AnyModel& model);
+
 class Ensemble : public keras::AnyModel {
  public:
   struct Member {

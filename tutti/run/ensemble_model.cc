@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/keras/write.h"
+#include "tutti/run/explain.h"
 #include "tutti/run/manifest.h"
 
 namespace tutti {
@@ -18,6 +19,27 @@ keras::MergeLayer merge_layer(const Reduction& reduction) {
       fail<Unsupported>("ensemble",
                         "Keras has layers for mean, weighted mean, min, max and sum; got {}; hint: a manifest (-o X.toml) predicts it",
                         reduction.text());
+  }
+}
+
+// Keras's layers broadcast outputs that differ by axes of 1 (to [3, 3] of [3] and [3, 1]), where an ensemble reshapes them.
+void require_one_shape(const Ensemble& ensemble) {
+  constexpr int64_t batch = 2;
+  const std::vector<Shape> given = shapes_with(ensemble, batch, ensemble.probe_extent());
+  std::vector<Shape> first;
+  for (size_t m = 0; m < ensemble.members().size(); ++m) {
+    const auto& [name, model] = ensemble.members()[m];
+    keras::LowerOptions options{batch, {}, nullptr};
+    for (size_t source : ensemble.sources()[m])
+      if (!given.empty()) options.input_shapes.push_back(given[source]);
+    const Graph graph = model->lower(options);
+    for (size_t i = 0; i < graph.outputs().size(); ++i) {
+      const Shape shape = graph.type(graph.outputs()[i].value).shape;
+      if (m == 0) first.push_back(shape);
+      if (i < first.size() && shape != first[i])
+        fail<Unsupported>("ensemble", "member '{}' gives {}, the first member {}: a .keras file would need layers between; hint: -o X.toml",
+                          name, to_string(shape), to_string(first[i]));
+    }
   }
 }
 
@@ -43,7 +65,9 @@ keras::Model as_keras_model(const Ensemble& ensemble) {
     if (model == nullptr) fail<InternalError>("ensemble", "member '{}' is neither a model nor an ensemble", name);
     layers.members.push_back({name, model, ensemble.sources()[m]});
   }
-  return keras::ensemble_model(layers);
+  keras::Model out = keras::ensemble_model(layers);
+  require_one_shape(ensemble);
+  return out;
 }
 
 keras::Model load_trainable(const std::string& path) {

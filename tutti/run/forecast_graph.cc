@@ -89,9 +89,9 @@ Value roll_forward(Value window, Value future, const WindowModel& member, const 
 WindowModel window_model(std::string member, std::shared_ptr<const keras::AnyModel> model, int64_t lags, int64_t columns) {
   const std::string name = escape(member, 60);
   if (!model->problems().empty()) model->lower({});  // throws, and lists them
-  if (model->inputs().size() != 1 || model->output_names().size() != 1)
+  if (model->inputs().size() != 1 || predictions_of(*model) != 1)
     fail<InvalidArgument>("forecast", "model '{}' has {} inputs and {} outputs; a forecast needs one window in and one prediction out",
-                          name, model->inputs().size(), model->output_names().size());
+                          name, model->inputs().size(), predictions_of(*model));
   const keras::ModelInput& input = model->inputs()[0];
   const std::string shape = open_shape(input.shape);
   const auto rank = input.shape.size();

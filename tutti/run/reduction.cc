@@ -82,7 +82,9 @@ class Reducer {
     switch (reduction.kind) {
       case Kind::min: return extreme(true);
       case Kind::max: return extreme(false);
-      case Kind::sum: return sum(numbers(), {0});
+      case Kind::sum:
+        if (all_.dtype() == DType::boolean) all_ = convert(all_, DType::i32);  // counts, as NumPy does
+        return sum(numbers(), {0});
       case Kind::vote: return vote();
       case Kind::softvote: return winner(mean_of_members());
       default: break;
@@ -92,7 +94,7 @@ class Reducer {
       case Kind::mean: return mean_of_members();
       case Kind::var: return variance_of_members();
       case Kind::std: return sqrt(variance_of_members());
-      case Kind::median: return quantile(0.5);
+      case Kind::median: return quantile(0.5, true);
       default: return quantile(reduction.quantile);
     }
   }
@@ -152,21 +154,26 @@ class Reducer {
   }
 
   // NumPy's "linear" rule between the two sorted members nearest to q. NaN is sorted to the end.
-  Value quantile(double q) {
+  // `median`: NumPy's is the mean of the two in the middle, which may both be infinite.
+  Value quantile(double q, bool median = false) {
     const Value sorted = sort({all_}, 0)[0];
     if (!ignores()) {
       const double place = q * static_cast<double>(count_ - 1);
       const auto below = static_cast<int64_t>(std::floor(place)), above = std::min(below + 1, count_ - 1);
       const double part = place - static_cast<double>(below);
       const Value low = index_axis(sorted, 0, below), high = index_axis(sorted, 0, above), last = index_axis(sorted, 0, count_ - 1);
-      const Value found = part == 0 ? low : part >= 0.5 ? high - (high - low) * (1 - part) : low + (high - low) * part;
+      const Value found = part == 0     ? low
+                          : median      ? (low + high) * 0.5
+                          : part >= 0.5 ? high - (high - low) * (1 - part)
+                                        : low + (high - low) * part;
       return select(is_nan(last), last, found);
     }
     const Value members = sum(present(), {0}, true);
     const Value place = (members - 1) * q, below = maximum(floor(place), 0), above = maximum(minimum(below + 1, members - 1), 0);
     const auto at_place = [&](Value index) { return squeeze(take_along_axis(sorted, convert(index, DType::i32), 0), {0}); };
     const Value part = squeeze(place - below, {0}), low = at_place(below), high = at_place(above);
-    const Value found = select(compare(part, 0.5, Direction::GE), high - (high - low) * (1 - part), low + (high - low) * part);
+    const Value found = median ? (low + high) * 0.5
+                               : select(compare(part, 0.5, Direction::GE), high - (high - low) * (1 - part), low + (high - low) * part);
     return select(compare(part, 0, Direction::EQ), low, found);
   }
 
