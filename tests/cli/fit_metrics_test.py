@@ -147,6 +147,18 @@ class FitMetrics(FitTest):
         self.refuse_jobs(job.replace("val_loss", "val_los"), "did you mean 'val_loss'")
         self.refuse_jobs(job.replace("0.5", "1.5"), "'factor' is from 0 to less than 1")
 
+    def test_what_is_monitored_is_known_by_its_class_not_its_name(self):
+        for metric, monitor in ((M.SparseCategoricalCrossentropy(name="dist"), "val_dist"), (M.SparseCategoricalAccuracy(name="logic"), "val_logic")):
+            net = classifier()
+            net.compile(optimizer=keras.optimizers.SGD(1.0), loss="sparse_categorical_crossentropy", metrics=[metric])
+            self.save(net)
+            table = {"monitor": monitor, "patience": 1, "min_delta": 0.01}
+            text = ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+            self.run_jobs(JOB.replace("epochs = 3", "epochs = 20") + f"validation_split = 0.3\nearly_stopping = {{ {text} }}\n")
+            stop = keras.callbacks.EarlyStopping(**table)
+            history = net.fit(self.x, self.y, batch_size=16, epochs=20, shuffle=False, verbose=0, validation_split=0.3, callbacks=[stop]).history
+            self.assertEqual(len(self.history()["loss"]), len(history["loss"]))
+
     def test_what_is_no_single_number_is_refused(self):
         self.save(classifier())
         self.save_arrays(y=np.eye(3, dtype="float32")[self.y])

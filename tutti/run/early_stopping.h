@@ -12,6 +12,7 @@ class EarlyStopping {
   explicit EarlyStopping(const Json& options);
 
   const std::string& monitor() const { return monitor_.column(); }
+  void learn(bool rises) { monitor_.learn(rises); }  // what is monitored
   bool restores_best() const { return restores_best_; }
   struct Verdict {
     bool stop = false;

@@ -8,13 +8,8 @@ namespace tutti {
 
 namespace {
 
-// As Keras has it: losses and errors fall, the rest rises.
-bool rises_by_itself(const std::string& column) {
-  for (const char* falling :
-       {"loss", "error", "mse", "mae", "mape", "msle", "crossentropy", "divergence", "poisson", "hinge", "false_", "huber", "log"})
-    if (column.find(falling) != std::string::npos) return false;
-  return true;
-}
+// Of what is no metric: losses fall.
+bool rises_by_itself(const std::string& column) { return !column.ends_with("loss"); }
 
 }  // namespace
 
@@ -30,7 +25,8 @@ Monitor::Monitor(const keras::Config& config, double min_delta)
   const std::string mode = config.text("mode", "auto");
   if (mode != "auto" && mode != "min" && mode != "max")
     fail<InvalidArgument>("fit", "{}: 'mode' is auto, min or max; got '{}'", config.where(), escape(mode));
-  rises_ = mode == "auto" ? rises_by_itself(column_) : mode == "max";
+  is_automatic_ = mode == "auto";
+  rises_ = is_automatic_ ? rises_by_itself(column_) : mode == "max";
 }
 
 bool Monitor::improves(double value, std::optional<double> reference) const {

@@ -17,13 +17,17 @@ class Monitor {
   Monitor(const keras::Config& config, double min_delta);
 
   const std::string& column() const { return column_; }
+  // What is known of the metric behind the column, where the mode is auto.
+  void learn(bool rises) {
+    if (is_automatic_) rises_ = rises;
+  }
   // Better than the reference by more than min_delta; than none, always.
   bool improves(double value, std::optional<double> reference) const;
 
  private:
   std::string column_;
   double min_delta_;
-  bool rises_;
+  bool is_automatic_, rises_;
 };
 
 }  // namespace tutti

@@ -12,6 +12,7 @@ class ReduceOnPlateau {
   explicit ReduceOnPlateau(const Json& options);
 
   const std::string& monitor() const { return monitor_.column(); }
+  void learn(bool rises) { monitor_.learn(rises); }  // what is monitored
   // The learning rate from here on.
   float after_epoch(double value, float rate);
   // What it remembers, for a checkpoint.

@@ -230,7 +230,17 @@ Metric::Metric(const Json& json, const Shape& target, const Shape& prediction)
     fail<Unsupported>("fit", "{}: is computed in float32; got the dtype {}", config.where(), escape(dtype, 60));
 }
 
-Metric::Metric(std::string name) : name_(std::move(name)), named_{"metric", name_, Json::object()}, row_(&mean_rows[0]) {}
+Metric::Metric(std::string name)
+    : is_mean_of_something_(true), name_(std::move(name)), named_{"metric", name_, Json::object()}, row_(&mean_rows[0]) {}
+
+std::optional<bool> Metric::rises() const {
+  if (is_mean_of_something_) return {};
+  // As Keras's classes say; of false guesses they say nothing.
+  const std::string_view name = row_->names.substr(0, row_->names.find(' '));
+  for (std::string_view falling : {"error", "crossentropy", "logcosh", "kl_divergence", "poisson", "hinge", "huber", "false_"})
+    if (name.find(falling) != std::string_view::npos) return false;
+  return true;
+}
 
 Value Metric::sums(const MetricInputs& inputs) const {
   const auto f32 = [](Value x) { return x ? convert(x, DType::f32) : x; };

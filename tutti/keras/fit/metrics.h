@@ -1,6 +1,8 @@
 // The metrics of keras.metrics: a batch gives sums, sums of all batches give the number.
 #pragma once
 
+#include <optional>
+
 #include "tutti/graph/graph.h"
 #include "tutti/keras/fit/named.h"
 
@@ -21,12 +23,15 @@ class Metric {
 
   // As Keras logs it: the text that was given, the name a file has for it, or the class in snake_case.
   const std::string& name() const { return name_; }
+  // Whether more is better, whatever its name; nothing: a mean of something else.
+  std::optional<bool> rises() const;
   // What a batch adds: f32 [count].
   Value sums(const MetricInputs& inputs) const;
   double result(const std::vector<double>& sums) const;
 
  private:
   explicit Metric(std::string name);
+  bool is_mean_of_something_ = false;
   std::string name_;
   Named named_;
   const struct MetricRow* row_;
