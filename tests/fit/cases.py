@@ -214,6 +214,11 @@ def layer_cases():
     yield one("time_distributed", lambda: L.TimeDistributed(L.Dense(4, "relu")), shape=(5, 3))
     yield one("time_distributed_activity", lambda: L.TimeDistributed(L.Dense(4, activity_regularizer="l2")),
               lambda: L.TimeDistributed(keras.Sequential([L.Dense(3, activity_regularizer="l2"), L.Dense(4)])), shape=(5, 3))
+    # Keras calls the layer at each time, which has statistics of its own then.
+    yield one("time_distributed_batch_norm", lambda: L.TimeDistributed(L.BatchNormalization(momentum=0.8)), shape=(4, 6))
+    yield one("time_distributed_network", lambda: L.TimeDistributed(keras.Sequential([L.Conv1D(3, 2, use_bias=False), L.BatchNormalization(), L.ReLU(), L.GlobalAveragePooling1D()])),
+              lambda: L.GRU(4), shape=(4, 6, 2))
+    yield one("time_distributed_spectral_norm", lambda: L.TimeDistributed(L.SpectralNormalization(L.Dense(3))), shape=(4, 6))
     yield one("prelu", lambda: L.Dense(6), L.PReLU, shape=(5,))
     yield one("einsum_dense", lambda: L.EinsumDense("abc,cd->abd", output_shape=(5, 4), bias_axes="d"), shape=(5, 3))
     yield one("padding_cropping", lambda: L.Conv1D(4, 2), lambda: L.ZeroPadding1D(2), lambda: L.Cropping1D((1, 2)), lambda: L.UpSampling1D(2),
@@ -281,6 +286,7 @@ def option_cases():
                               "orthogonal": regularizers.OrthogonalRegularizer(0.3, mode="columns")}.items():
         yield case(f"regularizer_{name}", mlp(3, None, kernel_regularizer=regularizer), data, "mse", optimizer=sgd)
     yield case("regularizer_activity", mlp(3, None, activity_regularizer="l2", bias_regularizer="l1"), data, "mse", optimizer=sgd)
+    yield case("regularizer_of_zeros", mlp(3, None, bias_regularizer=regularizers.L1(0.1)), data, "mse", optimizer=lambda: optimizers.SGD(0.1))
     yield case("regularizer_recurrent", stack(lambda: L.LSTM(4, kernel_regularizer="l2", recurrent_regularizer="l1", bias_regularizer="l2"),
                                               lambda: L.ActivityRegularization(0.01, 0.02), lambda: L.Dense(3), shape=(5, 3)),
                pair(floats(5, 3), floats(3)), "mse", optimizer=sgd, steps=20)

@@ -22,7 +22,8 @@ Cotangents sides(const GradientNode& n, Left left, Right right) {
 
 }  // namespace
 
-Cotangents abs(const GradientNode& n) { return {n.g() * sign(n.x())}; }
+// At 0 the slope is 1, as JAX has it: an L1 regularizer moves weights that begin with 0.
+Cotangents abs(const GradientNode& n) { return {select(compare(n.x(), 0, Direction::GE), n.g(), -n.g())}; }
 Cotangents negate(const GradientNode& n) { return {-n.g()}; }
 // Of a softmax, what the rule of its quotient gives is divided by the sum: the powers are instead, which the softmax has done already.
 Cotangents exponential(const GradientNode& n) {

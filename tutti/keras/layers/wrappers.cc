@@ -154,6 +154,47 @@ void count_activities(Call& c, size_t before, int64_t time) {
   for (size_t i = before; i < activities.size(); ++i) activities[i].second = activities[i].second * static_cast<double>(time);
 }
 
+// Whether a layer, or one in it, computes with what all samples of a call have in common, or changes with each call.
+bool sees_calls(const Json& json) {
+  if (json.is_list()) return std::any_of(json.items().begin(), json.items().end(), sees_calls);
+  if (!json.is_object()) return false;
+  static constexpr std::string_view names[] = {"BatchNormalization", "SyncBatchNormalization", "SpectralNormalization"};
+  const Json* name = json.find("class_name");
+  if (name != nullptr && name->is_string() && std::find(std::begin(names), std::end(names), name->as_string()) != std::end(names))
+    return true;
+  return std::any_of(json.members().begin(), json.members().end(), [](const auto& member) { return sees_calls(member.second); });
+}
+
+Argument argument_at(const Argument& argument, int64_t time) {
+  Argument out = argument;
+  const auto at = [&](Value x) { return squeeze(slice_axis(x, 1, time, time + 1), {1}); };
+  if (argument.kind == Argument::Kind::tensor) {
+    const Value mask = argument.tensor.mask;
+    out.tensor = {at(argument.tensor.value), mask && mask.rank() > 1 ? at(mask) : Value{}};
+  }
+  for (Argument& item : out.items) item = argument_at(item, time);
+  return out;
+}
+
+// As Keras does it: a call at each time, with statistics of its own.
+Outputs call_by_call(Call& c, const Json& layer, const Argument& given, int64_t time) {
+  const size_t before = c.lowering.fit->activities.size();
+  std::vector<std::vector<Value>> by_output;
+  for (int64_t t = 0; t < time; ++t) {
+    Arguments arguments;
+    arguments.positional.push_back(argument_at(given, t));
+    for (const auto& argument : c.arguments.named)
+      if (argument.first == "training") arguments.named.push_back(argument);
+    const std::vector<Signal> out = c.child("layer", layer, arguments).signals;
+    by_output.resize(out.size());
+    for (size_t i = 0; i < out.size(); ++i) by_output[i].push_back(out[i].value);
+  }
+  count_activities(c, before, 1);
+  std::vector<Signal> out;
+  for (size_t i = 0; i < by_output.size(); ++i) out.push_back({stack(by_output[i], 1), i == 0 ? c.mask() : Value{}});
+  return out;
+}
+
 // Samples do not see each other at inference, so time goes into the batch.
 Outputs time_distributed(Call& c) {
   Json layer = under_own_policy(c, c.config.at("layer"));
@@ -162,6 +203,7 @@ Outputs time_distributed(Call& c) {
   int64_t batch = c.x().extent(0), time = c.x().rank() > 1 ? c.x().extent(1) : 0;
   const Argument* given = c.arguments.find(0, "inputs");
   if (given == nullptr) c.config.invalid("is called without inputs");
+  if (c.lowering.fit != nullptr && c.lowering.fit->training && time > 0 && sees_calls(layer)) return call_by_call(c, layer, *given, time);
   Arguments arguments;
   arguments.positional.push_back(fold_argument(c, *given));
   if (Value mask = c.mask(); mask && mask.rank() > 2) arguments.named.emplace_back("mask", Signal{fold_time(c, mask), {}});
