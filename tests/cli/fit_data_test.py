@@ -95,6 +95,13 @@ class FitData(FitTest):
             self.assertEqual(set(self.history(name)), {"epoch", *history})
             self.expect_history(history, name)
 
+    def test_weights_are_columns_of_the_same_file(self):
+        self.save(keras.Sequential([keras.Input((3,)), layers.Dense(3, "softmax")]))
+        weight = np.random.default_rng(1).random(50).astype("float32")
+        self.write_csv("d.csv", ["a", "b", "c", "kind", "w"], [(*x[:3], y, w) for x, y, w in zip(self.x, self.y, weight)])
+        self.run_jobs(self.job('x = { file = "d.csv", columns = ["a", "b", "c"] }\ny = { columns = ["kind"] }\nsample_weight = { columns = ["w"] }'))
+        self.expect_history(self.trained(self.x[:, :3], self.y, sample_weight=weight))
+
     def images(self, folder, count=30):
         random = np.random.default_rng(5)
         for name, shade in {"dark": 40, "light": 200}.items():

@@ -178,6 +178,43 @@ class Fit(FitTest):
         for name in names:
             self.expect_close([float(row[header.index(name)]) for row in rows], history[name], 1e-3)
 
+    def test_a_mixed_model_with_a_float32_head_goes_on(self):
+        """Keras puts a LossScaleOptimizer around the optimizer, of which the file's config says nothing: only its variables do."""
+        keras.config.set_dtype_policy("mixed_float16")
+        try:
+            x = keras.Input((6,))
+            net = keras.Model(x, layers.Dense(3, "softmax", dtype="float32")(layers.Dense(8, "tanh")(x)))
+            for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.SGD(0.5, momentum=0.5)):
+                net.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy")
+                for _ in range(2):  # an optimizer that has not begun, and one that has
+                    self.save(net)
+                    self.run_jobs(job_in_order("a", 3))
+                    self.expect_close(self.history()["loss"], self.history_in_order(net, 3)["loss"], 1e-2)
+        finally:
+            keras.config.set_dtype_policy("float32")
+
+    def test_results_of_an_earlier_run_do_not_pass_for_those_of_this_one(self):
+        self.save(classifier())
+        job = job_in_order("a", 2, 'loss = "sparse_categorical_crossentropy"')
+        self.run_jobs(job)
+        self.save_arrays(x=np.full((50, 6), np.nan, "float32"))
+        self.refuse_jobs(job, "is nan")
+        self.assertFalse((self.folder / "out/a/model.keras").exists())
+        self.refuse(1, "is nan", "fit", "jobs.toml", "--out", "out", "--resume")  # not finished before
+
+    def test_keras_opens_what_plain_words_and_whole_numbers_give(self):
+        self.save(classifier())
+        self.save_arrays(y=np.eye(3, dtype="float32")[self.y])
+        for keys in (
+            'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10 }',
+            'optimizer = { name = "sgd", momentum = 0 }',
+            'optimizer = "sgd"\nmetrics = "accuracy"',
+            'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, average = "micro" }]',
+        ):
+            self.run_jobs(job_in_order("a", 1, 'loss = "categorical_crossentropy"\n' + keys))
+            opened = keras.models.load_model(self.folder / "out/a/model.keras")
+            opened.fit(self.x, np.eye(3, dtype="float32")[self.y], verbose=0)
+
     def test_a_model_in_words_learns(self):
         self.run_jobs(
             """
@@ -222,6 +259,8 @@ class Fit(FitTest):
         self.refuse_jobs("[[sweep]]\nname = 's'\nseed = [1, 2]", "a table 'vary'")
         self.refuse_jobs("[[sweep]]\nname = 's'\nvary = { x = ['a', 'b'], y = ['c'] }", "data files vary together")
         self.refuse_jobs("[[sweep]]\nname = 's'\nvary = { x = 'none_*' }", "no file fits")
+        self.refuse_jobs("[[sweep]]\nname = 's'\nvary = { name = ['a', 'b'] }", "names of their own")
+        self.refuse_jobs("[job]\nname = 'a'\n[[sweep]]\nname = 's'\nvary = { seed = [1] }", "[[job]]")
 
     def test_tensorboard_reads_the_history(self):
         sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")  # its own reader of records, not TensorFlow's
@@ -374,7 +413,7 @@ class Fit(FitTest):
             good + good: "two jobs have the name 'a'",
             good.replace('"a"', '"../a"', 1): "'name' is that of a folder",
             good.replace('x = "x.npy"\n', ""): "has no 'x'",
-            "[job]\nname = 3": "the file has no [[job]]",
+            "[job]\nname = 3": "hint: [[job]]",
             "[[jobs]]": "did you mean 'job'",
             good + 'build = "dense 3"': "either 'model' or 'build'",
             good.replace('"a"', '"report.html"', 1): "'name' is that of a folder",

@@ -32,7 +32,7 @@ int64_t Config::integer(std::string_view key) const {
   const Json& value = at(key);
   bool whole =
       value.is_int() || (value.is_number() && std::abs(value.as_number()) < 1e15 && value.as_number() == std::trunc(value.as_number()));
-  if (!whole) reject(fmt::format("'{}' is an integer; got {}", key, value.dump()));
+  if (!whole) reject(fmt::format("'{}' is an integer; got {}", key, escape(value.dump(), 60)));
   return value.as_int();
 }
 
@@ -49,7 +49,7 @@ int64_t Config::positive(std::string_view key, int64_t otherwise, int64_t most) 
 double Config::number(std::string_view key) const {
   const Json& value = at(key);
   if (value.is_bool()) return value.as_bool() ? 1 : 0;
-  if (!value.is_number()) reject(fmt::format("'{}' is a number; got {}", key, value.dump()));
+  if (!value.is_number()) reject(fmt::format("'{}' is a number; got {}", key, escape(value.dump(), 60)));
   return value.as_number();
 }
 
@@ -59,13 +59,13 @@ bool Config::flag(std::string_view key, bool otherwise) const {
   if (!has(key)) return otherwise;
   const Json& value = at(key);
   if (value.is_int() && (value.as_int() == 0 || value.as_int() == 1)) return value.as_int() == 1;
-  if (!value.is_bool()) reject(fmt::format("'{}' is true or false; got {}", key, value.dump()));
+  if (!value.is_bool()) reject(fmt::format("'{}' is true or false; got {}", key, escape(value.dump(), 60)));
   return value.as_bool();
 }
 
 std::string Config::text(std::string_view key) const {
   const Json& value = at(key);
-  if (!value.is_string()) reject(fmt::format("'{}' is a string; got {}", key, value.dump()));
+  if (!value.is_string()) reject(fmt::format("'{}' is a string; got {}", key, escape(value.dump(), 60)));
   return value.as_string();
 }
 
@@ -82,7 +82,7 @@ Ints Config::ints(std::string_view key, int64_t count) const {
       if (fits) out.push_back(item.as_int());
     }
   if (!fits || (count >= 0 && static_cast<int64_t>(out.size()) != count))
-    reject(fmt::format("'{}' is {} integers; got {}", key, count < 0 ? "a list of" : std::to_string(count), value.dump()));
+    reject(fmt::format("'{}' is {} integers; got {}", key, count < 0 ? "a list of" : std::to_string(count), escape(value.dump(), 60)));
   return out;
 }
 
@@ -91,9 +91,9 @@ Ints Config::ints(std::string_view key, int64_t count, Ints otherwise) const { r
 std::vector<double> Config::numbers(std::string_view key) const {
   const Json& value = at(key);
   std::vector<double> out;
-  if (!value.is_list()) reject(fmt::format("'{}' is a list of numbers; got {}", key, value.dump()));
+  if (!value.is_list()) reject(fmt::format("'{}' is a list of numbers; got {}", key, escape(value.dump(), 60)));
   for (const Json& item : value.items()) {
-    if (!item.is_number()) reject(fmt::format("'{}' is a list of numbers; got {}", key, value.dump()));
+    if (!item.is_number()) reject(fmt::format("'{}' is a list of numbers; got {}", key, escape(value.dump(), 60)));
     out.push_back(item.as_number());
   }
   return out;

@@ -10,6 +10,7 @@
 #include "tutti/device/host.h"
 #include "tutti/run/fit_report.h"
 #include "tutti/run/fit_setup.h"
+#include "tutti/run/forget_results.h"
 #include "tutti/run/job_events.h"
 
 namespace tutti {
@@ -128,7 +129,8 @@ class Fitting {
     });
     warn();
     out_.parallel.push_back(times_of(fit, job, watch.seconds()));
-    if (const std::string& path = options_.parallel.trace; !path.empty()) write_trace(trace_path(path, job), fit.traced(), jobs_[job].name);
+    if (const std::string& path = options_.parallel.trace; !path.empty())
+      write_trace(trace_path(path, jobs_.size() > 1 ? jobs_[job].name : "", writes() ? 0 : ranks_->rank()), fit.traced(), jobs_[job].name);
   }
 
   ParallelTimes times_of(const ParallelFit& fit, size_t job, double seconds) const {
@@ -142,15 +144,6 @@ class Fitting {
     return out;
   }
 
-  // run.json of one job among several: run.NAME.json; of a rank: run.rank1.json, the first one's without.
-  std::string trace_path(const std::string& path, size_t job) const {
-    const fs::path whole(path);
-    std::string stem = whole.stem().string();
-    if (jobs_.size() > 1) stem += "." + jobs_[job].name;
-    if (!writes()) stem += ".rank" + std::to_string(ranks_->rank());
-    return (whole.parent_path() / (stem + whole.extension().string())).string();
-  }
-
   std::string folder(size_t job) const { return options_.folder + "/" + jobs_[job].name; }
   std::string checkpoint(size_t job) const { return folder(job) + "/checkpoint"; }
   std::string checkpoint_before(size_t job) const { return checkpoint(job) + ".before"; }  // the last but one
@@ -159,6 +152,7 @@ class Fitting {
 
   void load() {
     FitDataStore data(memory_for_data(options_), options_.folder);
+    std::vector<std::string> begun;
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (options_.resume && !has_checkpoint(i) && fs::exists(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";
@@ -168,10 +162,12 @@ class Fitting {
       try {
         trainers_[i] = std::make_unique<Trainer>(jobs_[i], trainer_options(*device_, options_, data));
         index_.emplace(trainers_[i].get(), i);
+        begun.push_back(folder(i));
       } catch (const Error& error) {
         settle(i, error.what());
       }
     }
+    if (writes() && !options_.resume) forget_results(begun, jobs_);
   }
 
   void make_teams() {
@@ -208,8 +204,8 @@ class Fitting {
   void resume(size_t job) {
     Trainer* trainer = trainers_[job].get();
     if (trainer == nullptr || !out_.jobs[job].stopped_because.empty() || !has_checkpoint(job)) return;
-    try {
-      return trainer->resume(checkpoint(job));
+    try {  // a run that was killed between two renames has only the one before
+      return trainer->resume(fs::exists(checkpoint(job)) ? checkpoint(job) : checkpoint_before(job));
     } catch (const Error& error) {
       try {  // the one before it, if that is whole
         if (fs::exists(checkpoint_before(job))) return trainer->resume(checkpoint_before(job));

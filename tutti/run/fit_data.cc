@@ -149,8 +149,10 @@ FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, co
   out.y = named ? targets() : known("y", JsonList{x.facts(), y.facts(), outputs}, targets);
   out.x = known("x", JsonList{x.facts(), y.facts(), inputs}, [&] { return source.inputs(); });
   classes = source.classes;
-  if (!weight.empty())
-    for (const FitArray& array : source.by_output(weight, "weights")) {
+  DataSource weights = weight;
+  if (weights.file.empty() && weights.arrays.empty() && !weights.empty()) weights.file = x.file;  // { columns = [...] } of the same file
+  if (!weights.empty())
+    for (const FitArray& array : source.by_output(weights, "weights")) {
       Tensor values(array.type(array.samples()));
       std::vector<int64_t> rows(static_cast<size_t>(array.samples()));
       std::iota(rows.begin(), rows.end(), 0);

@@ -216,6 +216,7 @@ std::vector<SweepAxis> sweep_axes(const std::string& name, const Json& vary, con
   std::vector<SweepAxis> axes;
   size_t data = vary.size();  // which of them has the data
   for (const auto& [key, value] : vary.members()) {
+    if (key == "name") fail<InvalidArgument>("fit", "sweep '{}': its jobs have names of their own, {}_0 and on", name, name);
     std::vector<Json> values = value.is_list() ? value.items() : std::vector<Json>{value};
     if (value.is_string() && value.as_string().find_first_of("*?[") != std::string::npos) values = matching(value.as_string(), folder);
     if (values.empty()) fail<InvalidArgument>("fit", "sweep '{}': '{}' has nothing to vary by", name, escape(key, 60));
@@ -300,6 +301,9 @@ std::vector<FitJob> parse_jobs(std::string_view toml, const std::string& folder)
     if (!of_all->is_object()) fail<InvalidArgument>("fit", "[defaults] is a table");
     JobReader("[defaults]", folder).read(*of_all, defaults);
   }
+  for (const char* key : {"job", "sweep"})
+    if (const Json* found = file.find(key); found != nullptr && !found->is_list())
+      fail<InvalidArgument>("fit", "'{}' is a list of tables; hint: [[{}]]", key, key);
   std::vector<Json> tables;
   if (const Json* jobs = file.find("job"); jobs != nullptr && jobs->is_list()) tables = jobs->items();
   if (const Json* sweeps = file.find("sweep"); sweeps != nullptr && sweeps->is_list())

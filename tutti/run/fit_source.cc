@@ -123,9 +123,10 @@ std::vector<Json> lists_by_name(const Json& json, const std::vector<std::string>
   std::vector<Json> out;
   const auto list = [&](const Json& value) {
     Json items = value.is_list() ? value : Json(JsonList{value});
+    const bool are_names = std::string_view(key) == "arrays";
     for (const Json& item : items.items())
-      if (!item.is_string() && !item.is_int())
-        fail<InvalidArgument>("fit", "'{}' are names, or whole numbers; got {}", key, escape(json.dump(), 60));
+      if (!item.is_string() && (are_names || !item.is_int()))
+        fail<InvalidArgument>("fit", "'{}' are names{}; got {}", key, are_names ? "" : ", or whole numbers", escape(json.dump(), 60));
     if (items.size() == 0) fail<InvalidArgument>("fit", "'{}' has none", key);
     return items;
   };
@@ -338,7 +339,11 @@ FitArray FitSource::windows(bool targets) {
 // Numbers of classes as the loss takes them.
 FitArray FitSource::labels(const std::function<void(const std::function<void(int32_t)>&)>& numbers) {
   const DataSource& source = y_.empty() ? x_ : y_;
-  const std::string loss = job_.loss.is_null() || job_.loss.is_list() ? "" : keras::plain_name(keras::read_named(job_.loss, "loss").name);
+  // A list or a table by output has one entry here.
+  const Json given = job_.loss.is_list() && job_.loss.size() == 1                               ? job_.loss[0]
+                     : job_.loss.is_object() && job_.loss.size() == 1 && !job_.loss.has("name") ? job_.loss.members()[0].second
+                                                                                                : job_.loss;
+  const std::string loss = given.is_null() || given.is_list() ? "" : keras::plain_name(keras::read_named(given, "loss").name);
   const std::string own = loss.starts_with("categorical") ? "categorical" : loss.starts_with("binary") ? "binary" : "int";
   const std::string mode = SourceOptions(source, "labels",
                                          {"file", "columns", "classes", "label_mode", "resize", "resize_like", "size", "channels", "scale",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -99,6 +100,14 @@ void Timeline::append(Json& events, Clock::time_point origin) const {
                             {"tid", thread},
                             {"ts", microseconds_since(origin, span.begin)},
                             {"dur", microseconds_since(span.begin, span.end)}});
+}
+
+std::string trace_path(const std::string& path, const std::string& job, int rank) {
+  const std::filesystem::path whole(path);
+  std::string stem = whole.stem().string();
+  if (!job.empty()) stem += "." + job;
+  if (rank > 0) stem += ".rank" + std::to_string(rank);
+  return (whole.parent_path() / (stem + whole.extension().string())).string();
 }
 
 void write_trace(const std::string& path, const std::vector<const Timeline*>& timelines, const std::string& job) {

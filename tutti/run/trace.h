@@ -66,6 +66,9 @@ class Timeline {
   std::vector<Kept> spans_;
 };
 
+// run.json of one job among several: run.NAME.json; of a rank: run.rank1.json, the first one's without.
+std::string trace_path(const std::string& path, const std::string& job, int rank);
+
 // Writes the spans of all replicas; appears whole or not at all.
 void write_trace(const std::string& path, const std::vector<const Timeline*>& timelines, const std::string& job);
 

@@ -56,7 +56,13 @@ bool is_mixed_float16(const keras::Model& model) {
     if (inner == nullptr || !inner->is_object() || !inner->has("dtype") || name == nullptr || name->dump() == "\"InputLayer\"") continue;
     ++(is_mixed(*inner) ? mixed : others);
   }
-  return mixed > 0 && others == 0;
+  return mixed > others;  // the guide's last layer is float32
+}
+
+// Whether variables of a file are those of a LossScaleOptimizer, which Keras's `compile` puts around the optimizer without a word in the
+// file's config: behind its own counter and rate there is another counter. Those of any other begin with weights then.
+bool are_of_a_scale(const std::vector<Tensor>& variables) {
+  return variables.size() >= 4 && variables[2].shape().rank() == 0 && !is_float(variables[2].dtype());
 }
 
 }  // namespace
@@ -110,6 +116,11 @@ void Trainer::read_compile_options() {
   job_.loss_weights = own(job_.loss_weights, "loss_weights");
   job_.metrics = own(job_.metrics, "metrics");
   job_.weighted_metrics = own(job_.weighted_metrics, "weighted_metrics");
+  for (Json* metrics : {&job_.metrics, &job_.weighted_metrics})  // Keras opens lists and tables by output only
+    if (metrics->is_string() || (metrics->is_object() && (metrics->has("name") || metrics->has("class_name")))) {
+      Json one = std::move(*metrics);
+      *metrics = outputs.size() == 1 ? Json(JsonList{one}) : Json(JsonList(outputs.size(), Json(JsonList{one})));
+    }
   if (job_.loss.is_null()) fail<InvalidArgument>("fit", "there is no loss, and the file was saved without one; hint: loss = \"mse\"");
   for (const Json& one : by_output(job_.loss, outputs, "loss", false))
     training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
@@ -141,7 +152,8 @@ void Trainer::read_compile_options() {
   optimizer_.emplace(std::move(named), job_.schedule);
   if (const Json* kind = model_->config().find("class_name"); kind != nullptr && kind->dump() == "\"Sequential\"")
     optimizer_->set_root(model_->name());
-  if (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false") optimizer_->scale_dynamically();
+  const bool is_scaled = !optimizer_->is_several() && are_of_a_scale(model_->optimizer_variables());
+  if (is_scaled || (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false")) optimizer_->scale_dynamically();
   // One that has not begun has fewer variables than it will have: nothing to go on with.
   if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
 }
@@ -161,6 +173,12 @@ void Trainer::describe(std::shared_ptr<const StepGraph> facts, std::vector<std::
   };
   if (stopping_) require("early_stopping", stopping_->monitor());
   if (plateau_) require("reduce_on_plateau", plateau_->monitor());
+  for (size_t m = 0; m < facts_->names.size(); ++m) {
+    const std::optional<bool> rises = facts_->metrics[m].rises();
+    const auto is_own = [&](const std::string& column) { return column == facts_->names[m] || column == "val_" + facts_->names[m]; };
+    if (rises && stopping_ && is_own(stopping_->monitor())) stopping_->learn(*rises);
+    if (rises && plateau_ && is_own(plateau_->monitor())) plateau_->learn(*rises);
+  }
   if (plateau_) columns_.emplace_back(rate_column);
   check_labels();
 }

@@ -134,8 +134,8 @@ Json Optimizer::plain_config() const {
   if (schedule_) {
     Json inner = schedule_->arguments;
     const Json& rate = named_.config().get("learning_rate");
-    if (rate.is_number() && !inner.has("initial_learning_rate") && plain_name(schedule_->name) != "piecewiseconstantdecay")
-      inner.set("initial_learning_rate", rate);
+    if (!inner.has("initial_learning_rate") && plain_name(schedule_->name) != "piecewiseconstantdecay")
+      inner.set("initial_learning_rate", rate.is_number() ? rate.as_number() : row_->learning_rate);
     arguments.set("learning_rate", JsonMembers{{"module", "keras.optimizers.schedules"},
                                                {"class_name", schedule_class(*schedule_)},
                                                {"config", inner},
@@ -145,6 +145,8 @@ Json Optimizer::plain_config() const {
   } else {
     arguments.set("learning_rate", arguments.at("learning_rate").as_number());
   }
+  // Keras refuses whole numbers where it means others.
+  if (arguments.has("momentum") && arguments.at("momentum").is_int()) arguments.set("momentum", arguments.at("momentum").as_number());
   if (accumulation_ == 1 && arguments.has("gradient_accumulation_steps")) arguments.set("gradient_accumulation_steps", nullptr);
   return JsonMembers{{"module", "keras.optimizers"}, {"class_name", row_->class_name}, {"config", arguments}, {"registered_name", nullptr}};
 }
