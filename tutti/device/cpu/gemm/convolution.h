@@ -26,8 +26,8 @@ class Convolution {
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
   void run(const float* x, const float* weights, const Epilogue& epilogue, float* y, float* workspace, int threads) const;
 
-  // Some rows of the output, counted through planes and batch, into y, without a residual; of constant weights and not by Winograd's way.
-  // The workspace is that of one thread.
+  // Some rows of the output, counted through planes and batch, into y; of constant weights and not by Winograd's way. A residual, only of
+  // what is_product(), begins with the first of them. The workspace is that of one thread.
   void run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const;
 
   const ConvolutionShape& shape() const { return shape_; }
