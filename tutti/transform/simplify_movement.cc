@@ -151,21 +151,21 @@ Value concatenate(Simplifier& to, const Candidate& node) {
   return parts.size() == node.operands.size() ? Value() : to.make(Op::concatenate, parts, node.attributes);
 }
 
-bool all_zero(const Ints& list) {
-  return std::all_of(list.begin(), list.end(), [](int64_t i) { return i == 0; });
+bool are_all(const Ints& list, int64_t wanted) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
 }
 
 Value pad(Simplifier& to, const Candidate& node) {
   Ints low = node.attributes.ints("low"), high = node.attributes.ints("high");
   const Ints interior = node.attributes.ints("interior");
-  if (!all_zero(interior)) return {};
-  if (all_zero(low) && all_zero(high)) return node[0];
+  if (!are_all(interior, 0)) return {};
+  if (are_all(low, 0) && are_all(high, 0)) return node[0];
   Value source = operand_of(node[0], Op::pad);
   auto outer = splat(node[1]);
   if (!source || !outer) return {};
   auto inner = splat(Value(&to.graph(), made_by(node[0]).operands[1]));
   const Attributes& before = made_by(node[0]).attributes;
-  if (!inner || *inner != *outer || std::signbit(*inner) != std::signbit(*outer) || !all_zero(before.ints("interior"))) return {};
+  if (!inner || *inner != *outer || std::signbit(*inner) != std::signbit(*outer) || !are_all(before.ints("interior"), 0)) return {};
   for (size_t i = 0; i < low.size(); ++i) {
     if (std::min({low[i], high[i], before.ints("low")[i], before.ints("high")[i]}) < 0) return {};
     low[i] += before.ints("low")[i];
@@ -183,7 +183,7 @@ struct Padded {
 };
 std::optional<Padded> padded_by_zeros(Value value) {
   const Node& made = made_by(value);
-  if (made.op != Op::pad || !all_zero(made.attributes.ints("interior"))) return {};
+  if (made.op != Op::pad || !are_all(made.attributes.ints("interior"), 0)) return {};
   const auto number = splat(Value(&value.graph(), made.operands[1]));
   if (number != 0.0 || (is_float(value.dtype()) && !std::signbit(*number))) return {};
   const Ints &low = made.attributes.ints("low"), &high = made.attributes.ints("high");
@@ -243,7 +243,7 @@ Value concatenate_of_slices(Simplifier& to, const Candidate& node) {
   std::optional<Part> open;  // the last part, as a slice
   const auto slice_of = [&](Value x) -> std::optional<Part> {
     const Node& made = made_by(x);
-    if (made.op != Op::slice || made.attributes.ints("strides") != Ints(static_cast<size_t>(x.rank()), 1)) return {};
+    if (made.op != Op::slice || !are_all(made.attributes.ints("strides"), 1)) return {};
     return Part{Value(&x.graph(), made.operands[0]), made.attributes.ints("start"), made.attributes.ints("limit")};
   };
   const auto continues = [&](const Part& before, const Part& next) {
