@@ -59,14 +59,6 @@ Graph dense(int64_t rows, int64_t columns) {
   return graph;
 }
 
-Graph counter() {
-  Graph graph;
-  Value s = graph.parameter(Graph::Role::state, "s", {DType::f32, {1}}, f32({1}, {0}));
-  graph.output("s", s);
-  graph.update(s, s + 1.0);
-  return graph;
-}
-
 TEST_F(xla_device, is_found_by_name_and_by_path_and_has_several_devices) {
   const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
   const Floats expected = floats(Runner(dense(3, 2), "reference")({x})[0]);
@@ -256,6 +248,14 @@ TEST_F(xla_device, weights_go_over_once_whatever_the_batch) {
     programs.push_back(programs.back()->context());
   }
   EXPECT_EQ(count_uploads() - before, 1);
+}
+
+Graph counter() {
+  Graph graph;
+  Value s = graph.parameter(Graph::Role::state, "s", {DType::f32, {1}}, f32({1}, {0}));
+  graph.output("s", s);
+  graph.update(s, s + 1.0);
+  return graph;
 }
 
 TEST_F(xla_device, an_error_in_mid_run_leaves_program_and_process_usable) {
