@@ -39,7 +39,6 @@ def cases():
     yield case("multiply_by_a_constant", with_constant(lambda x, array: layers.Multiply()([x, array])))
     yield case("concatenate_a_constant_batch_1", with_constant(lambda x, array: layers.Concatenate(axis=1)([x, array])), batch=1)
     yield case("attention_with_a_constant_mask", with_constant(lambda x, array: layers.MultiHeadAttention(1, 2)(x, x, attention_mask=np.tril(np.ones((1, 4, 4), "bool")))))
-    yield case("lstm_with_a_constant_mask", with_constant(lambda x, array: layers.LSTM(2)(x, mask=keras.ops.convert_to_tensor([[True, True, False, True]] * 3))), single=False)
     yield layer("concatenate", layers.Concatenate(), (3,), (4,))
     yield layer("concatenate_many", layers.Concatenate(), (3,), (4,), (1,), (2,))
     yield layer("concatenate_axis_1", layers.Concatenate(axis=1), (3, 2), (4, 2))
