@@ -172,7 +172,7 @@ class Printing(program.ProgramTest):
         self.assertLessEqual(histogram[0]["from_us"], run["p50_us"])
         self.assertGreaterEqual(histogram[-1]["to_us"], run["max_us"])
         text = self.succeed("predict", DATA / "dense.keras", "x.npy", "--repeat", "3", "--latency", "-o", "y.npy").out
-        self.assertRegex(text, r"the machine stops a thread [\d.]+k? times a second for [\d.]+ us: [\d.]+ % of the time")
+        self.assertRegex(text, r"pauses of the machine itself: [\d.]+/s of [\d.]+ us, [\d.]+ % of the time")
         self.assertRegex(text, r"p50 [\d.]+ us   p90 [\d.]+ us   p99 [\d.]+ us   max [\d.]+ us")
         self.assertEqual(np.load(self.folder / "y.npy").shape, (1, 3))
         for locale, full in {"C": "#", "C.UTF-8": "█"}.items():

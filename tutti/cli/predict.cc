@@ -118,8 +118,8 @@ class Prediction {
                                std::min(batch_, samples), settings_.device));
     console_.print(latency.text());
     console_.print(fmt::format("{} predictions/s, cold start {:.1f} ms\n", three_digits(per_second), cold_start * 1e3));
-    console_.print(fmt::format("the machine stops a thread {} times a second for {} us: {:.1f} % of the time, whatever it does\n",
-                               three_digits(pauses.per_second), three_digits(pauses.mean * 1e6), pauses.share() * 100));
+    console_.print(fmt::format("pauses of the machine itself: {}/s of {} us, {:.1f} % of the time\n", three_digits(pauses.per_second),
+                               three_digits(pauses.mean * 1e6), pauses.share() * 100));
   }
 
   Console& console_;
