@@ -289,7 +289,7 @@ bool Call::training() const { return lowering.training; }
 Value Call::mask(size_t index) const {
   if (const Argument* given = arguments.find(static_cast<size_t>(-1), "mask")) {
     auto masks = given->tensors();
-    if (masks.empty() && given->kind != Argument::Kind::list) config.unsupported("a mask that is no tensor of the model");
+    if (given->kind == Argument::Kind::constant && !given->constant.is_null()) config.unsupported("a mask that is no tensor of the model");
     if (given->kind == Argument::Kind::list && index < given->items.size()) {
       auto own = given->items[index].tensors();
       return own.empty() ? Value{} : own[0].value;
