@@ -57,7 +57,7 @@ def at_once(name, times, turns):
     steps = times["tutti, one model"]["p50_us"] / times["tutti"]["p50_us"]
     seconds = {engine: statistics.median(turns[engine].whole_run() for _ in range(5)) for engine in ("tutti", "tutti, one model")}
     runs = len(fit_models.members(name)) * seconds["tutti, one model"] / seconds["tutti"]
-    return f"{steps:.1f} x one after another, {runs:.0f} x in runs of {WHOLE_RUN} epochs"
+    return f"{steps:.1f} x one after another, {runs:.1f} x in runs of {WHOLE_RUN} epochs"
 
 
 def compare_losses(name, engine, ours, answer):
