@@ -1,23 +1,20 @@
 #include "tutti/base/pauses.h"
 
-#include <algorithm>
-
 #include "tutti/base/stopwatch.h"
 
 namespace tutti {
 
 Pauses measure_pauses(double seconds) {
   constexpr double least = 2e-6;
-  double count = 0, total = 0, longest = 0, last = 0;
+  double count = 0, total = 0, last = 0;
   for (const Stopwatch watch; last < seconds;) {
     const double now = watch.seconds(), passed = now - last;
     last = now;
     if (passed < least) continue;
     ++count;
     total += passed;
-    longest = std::max(longest, passed);
   }
-  return {count / last, count > 0 ? total / count : 0, longest};
+  return {count / last, count > 0 ? total / count : 0};
 }
 
 }  // namespace tutti

@@ -6,7 +6,7 @@ namespace tutti {
 
 struct Pauses {
   double per_second = 0;
-  double mean = 0, longest = 0;                       // seconds of a pause
+  double mean = 0;                                    // seconds of a pause
   double share() const { return per_second * mean; }  // of the time
 };
 

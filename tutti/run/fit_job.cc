@@ -305,8 +305,8 @@ std::vector<FitJob> parse_jobs(std::string_view toml, const std::string& folder)
     if (const Json* found = file.find(key); found != nullptr && !found->is_list())
       fail<InvalidArgument>("fit", "'{}' is a list of tables; hint: [[{}]]", key, key);
   std::vector<Json> tables;
-  if (const Json* jobs = file.find("job"); jobs != nullptr && jobs->is_list()) tables = jobs->items();
-  if (const Json* sweeps = file.find("sweep"); sweeps != nullptr && sweeps->is_list())
+  if (const Json* jobs = file.find("job"); jobs != nullptr) tables = jobs->items();
+  if (const Json* sweeps = file.find("sweep"); sweeps != nullptr)
     for (const Json& table : sweeps->items()) expand_sweep(table, of_all != nullptr ? *of_all : Json::object(), folder, tables);
   if (tables.empty()) fail<InvalidArgument>("fit", "the file has no [[job]]");
   if (tables.size() > most_jobs) fail<InvalidArgument>("fit", "a file has at most {} jobs; got {}", most_jobs, tables.size());

@@ -113,7 +113,7 @@ void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Ep
 // units of one vector and some rows, panel by panel.
 class DividedPanels {
  public:
-  DividedPanels(const RowsOfA& a, const Panels& b) : a_(a), b_(b), blocks_(a.count == 1 ? 1 : (a.count + kRows - 1) / kRows) {}
+  DividedPanels(const RowsOfA& a, const Panels& b) : a_(a), b_(b), blocks_((a.count + kRows - 1) / kRows) {}
 
   int64_t count() const { return start(b_.size()); }
 
