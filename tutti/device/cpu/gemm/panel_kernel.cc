@@ -20,13 +20,26 @@ struct Ahead {
 };
 constexpr int64_t kLine = 16;  // floats
 
+// Where some rows of A start in a run of them, each in a register. An array of them that the caller makes is stored as vectors, and half of
+// such a vector can be loaded one by one only when it has reached the cache, behind all results of the tile before.
+template <int Rows>
+HWY_INLINE void find_rows(const RowsOfA& a, int64_t first, int64_t tap, const float* (&row)[Rows]) {
+  const float* const data = a.data + (a.tap_offsets ? a.tap_offsets[tap] : 0);
+  if (a.offsets) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) row[i] = data + a.offsets[first + i];
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) row[i] = data + (first + i) * a.stride;
+  }
+}
+
 // One tile: Rows rows times a panel of Vectors vectors, of which the last is a half one if Half.
 template <int Rows, int Vectors, bool Half>
 struct Tile {
   static constexpr int kUnroll = 8, kWhole = Vectors - (Half ? 1 : 0);
 
-  // a: the starts of the rows.
-  static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual, Ahead ahead) {
+  static HWY_NOINLINE void run(const PanelCall& call, int64_t first_row, float* c, const float* residual, Ahead ahead) {
     if (residual) {  // perhaps from far away, and needed in the end
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
@@ -39,10 +52,8 @@ struct Tile {
     const float* b = call.b;
     const int64_t depth = call.a.depth;
     for (int64_t tap = 0; tap < call.a.taps; ++tap) {
-      const int64_t offset = call.a.tap_offsets ? call.a.tap_offsets[tap] : 0;
       const float* row[Rows];
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) row[i] = a[i] + offset;
+      find_rows(call.a, first_row, tap, row);
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -118,8 +129,7 @@ struct FewRows {
     return panel;
   }
 
-  // a: the starts of the rows.
-  static HWY_NOINLINE void run(const PanelCall& call, const float* const* a, float* c, const float* residual) {
+  static HWY_NOINLINE void run(const PanelCall& call, int64_t first_row, float* c, const float* residual) {
     const Tag d;
     const bool full = call.columns >= kWide * kLanes;
     Vector sums[Sets][Rows][kWide];
@@ -141,10 +151,8 @@ struct FewRows {
     for (int p = 0; p < kPanels; ++p) b[p] = call.b + first(p) * kLanes * call.b_depth;
     const int64_t depth = call.a.depth;
     for (int64_t tap = 0; tap < call.a.taps; ++tap) {
-      const int64_t offset = call.a.tap_offsets ? call.a.tap_offsets[tap] : 0;
       const float* row[Rows];
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) row[i] = a[i] + offset;
+      find_rows(call.a, first_row, tap, row);
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -195,7 +203,7 @@ struct FewRows {
   }
 };
 
-using TileFunction = void (*)(const PanelCall&, const float* const*, float*, const float*, Ahead);
+using TileFunction = void (*)(const PanelCall&, int64_t, float*, const float*, Ahead);
 
 template <int Vectors, bool Half>
 struct TileTable {
@@ -222,17 +230,11 @@ void rows(const PanelCall& call) {
   const int64_t tiles = (a.count + kFull - 1) / kFull, turns = a.taps * (a.depth / 8) * tiles;
   Ahead ahead{call.b + call.ahead, 0};
   if (tiles > 1 && turns > 0) ahead.lines = (call.ahead / kLine + turns - 1) / turns;
-  const float* starts[kFull];
   for (int64_t row = 0; row < a.count;) {
     const int64_t left = a.count - row;
     // The last two tiles share what is left: two middling tiles are faster than a full one and one of a single row.
     const int64_t now = left >= 2 * kFull ? kFull : left > kFull ? (left + 1) / 2 : left;
-    if (a.offsets) {
-      for (int64_t i = 0; i < now; ++i) starts[i] = a.data + a.offsets[row + i];
-    } else {
-      for (int64_t i = 0; i < now; ++i) starts[i] = a.data + (row + i) * a.stride;
-    }
-    run[now](call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
+    run[now](call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
     ahead.data += ahead.lines * kLine * a.taps * (a.depth / 8);
     row += now;
   }
@@ -240,8 +242,7 @@ void rows(const PanelCall& call) {
 
 template <int Threes, int Twos>
 void one_row_of(const PanelCall& call) {
-  const float* start = call.a.offsets ? call.a.data + call.a.offsets[0] : call.a.data;
-  FewRows<1, Threes, Twos, 0, 1>::run(call, &start, call.c, call.residual);
+  FewRows<1, Threes, Twos, 0, 1>::run(call, 0, call.c, call.residual);
 }
 
 // All panels of a narrow matrix, as many rows at once as there are registers for.
@@ -250,12 +251,10 @@ void narrow(const PanelCall& call) {
   constexpr int kSums = Sets * (3 * Threes + 2 * Twos + Ones), kRows = kRegisters == 32 ? 24 / kSums : 1;
   const RowsOfA& a = call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
-  const float* starts[kRows];
   for (int64_t row = 0; row < a.count;) {
     const int64_t now = a.count - row >= kRows ? kRows : 1;
-    for (int64_t i = 0; i < now; ++i) starts[i] = a.data + (a.offsets ? a.offsets[row + i] : (row + i) * a.stride);
     const auto run = now == kRows ? &FewRows<kRows, Threes, Twos, Ones, Sets>::run : &FewRows<1, Threes, Twos, Ones, Sets>::run;
-    run(call, starts, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
+    run(call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
     row += now;
   }
 }
