@@ -35,6 +35,11 @@ class CpuDevice : public HostDevice {
     PassOptions options;
     if (report != nullptr) options.report = &report->passes;
     Graph simple = run_passes(graph, inference_passes(cpu::evaluate, cache.folded), options);
+    // What a step of a recurrent layer multiplies with its input stays in the caches, where the products of all steps would not.
+    const Pass last[] = {
+        {"sink_into_scans", sink_into_scans}, {"move_weights_into_scans", move_weights_into_scans}, {"remove_dead", remove_dead}};
+    options.rounds = 1;
+    simple = run_passes(simple, last, options);
     const int threads = parts_at_once(settings.threads);
     std::vector<Refusal> refusals;
     std::vector<Step> steps = cpu::select_steps(simple, {threads, report != nullptr ? &refusals : nullptr, &cache.packs});
