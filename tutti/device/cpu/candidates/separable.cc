@@ -7,7 +7,7 @@ namespace tutti::cpu {
 
 namespace {
 
-constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions, for each thread: what caches of its own do not hold
+constexpr int64_t worth_bands = int64_t{256} << 10;  // bytes between two convolutions, for each thread: what caches of its own do not hold
 
 // A convolution of images, with what follows it.
 struct Part {

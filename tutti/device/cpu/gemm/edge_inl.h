@@ -29,17 +29,18 @@ struct Edge {
 
   template <bool Full>
   static HWY_INLINE void begin(const PanelCall& call, const float* c, Sum (&sum)[Rows][Wide], int64_t column = 0) {
+    const int64_t stride = call.c_stride, columns = call.columns;
     if (call.accumulate) {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full, D>(c + i * call.c_stride, column + v * kWidth, call.columns);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full, D>(c + i * stride, column + v * kWidth, columns);
       }
       return;
     }
 #pragma GCC unroll 16
     for (int v = 0; v < Wide; ++v) {
-      const Sum bias = call.bias ? load<Full, D>(call.bias, column + v * kWidth, call.columns) : hn::Zero(D());
+      const Sum bias = call.bias ? load<Full, D>(call.bias, column + v * kWidth, columns) : hn::Zero(D());
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) sum[i][v] = bias;
     }
@@ -48,27 +49,29 @@ struct Edge {
   template <bool Full>
   static HWY_INLINE void end(const PanelCall& call, float* c, const float* residual, Sum (&sum)[Rows][Wide], int64_t column = 0) {
     const D d;
+    const int64_t stride = call.c_stride, columns = call.columns;  // read once: for the compiler, vectors may be stored over the call
+    const Epilogue* const epilogue = call.epilogue;
     if (residual) {
-      const int64_t stride = call.epilogue->residual_stride;
-      const bool gates = call.epilogue->activation == Activation::gate;
+      const int64_t residual_stride = epilogue->residual_stride;
+      const bool gates = epilogue->activation == Activation::gate;
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
         for (int v = 0; v < Wide; ++v) {
-          const Sum other = load<Full, D>(residual + i * stride, column + v * kWidth, call.columns);
+          const Sum other = load<Full, D>(residual + i * residual_stride, column + v * kWidth, columns);
           sum[i][v] = gates ? hn::IfThenElseZero(hn::Gt(other, hn::Zero(d)), sum[i][v]) : hn::Add(sum[i][v], other);
         }
       }
     }
-    if (call.epilogue && call.epilogue->activation == Activation::clip) {
-      const float low = call.epilogue->low, high = call.epilogue->high;
+    if (epilogue && epilogue->activation == Activation::clip) {
+      const float low = epilogue->low, high = epilogue->high;
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
         for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
       }
-    } else if (call.epilogue && call.epilogue->activation == Activation::leaky_relu) {
-      const Sum alpha = hn::Set(d, call.epilogue->alpha);
+    } else if (epilogue && epilogue->activation == Activation::leaky_relu) {
+      const Sum alpha = hn::Set(d, epilogue->alpha);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
@@ -78,7 +81,7 @@ struct Edge {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-      for (int v = 0; v < Wide; ++v) store<Full, D>(sum[i][v], c + i * call.c_stride, column + v * kWidth, call.columns);
+      for (int v = 0; v < Wide; ++v) store<Full, D>(sum[i][v], c + i * stride, column + v * kWidth, columns);
     }
   }
 };

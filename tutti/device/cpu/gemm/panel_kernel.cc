@@ -94,8 +94,8 @@ struct Tile {
       for (int i = 0; i < Rows; ++i) {
         const Vector x = hn::Set(Tag(), row[i][k]);
 #pragma GCC unroll 16
-        for (int v = 0; v < kWhole; ++v) whole[i][v] = hn::MulAdd(x, columns[v], whole[i][v]);
-        if constexpr (Half) half[i][0] = hn::MulAdd(first_lanes<HalfTag>(x), last, half[i][0]);
+        for (int v = 0; v < kWhole; ++v) add_product(x, columns[v], whole[i][v]);
+        if constexpr (Half) add_product(first_lanes<HalfTag>(x), last, half[i][0]);
       }
     }
     HWY_INLINE void end(const PanelCall& call, float* c, const float* residual) {
@@ -194,7 +194,7 @@ struct FewRows {
       const int p = panel_of(v);
       const Vector column = hn::Load(d, b[p] + (u * width(p) + v - first(p)) * kLanes);
 #pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) sum[i][v] = hn::MulAdd(x[i], column, sum[i][v]);
+      for (int i = 0; i < Rows; ++i) add_product(x[i], column, sum[i][v]);
     }
   }
   static HWY_INLINE void advance(const float* (&b)[kPanels], int rows) {
