@@ -189,7 +189,8 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
   const bool near = b.depth * b.columns <= kNearMatrix;
   if (rows < (near ? kFewRows : kManyRows) * threads && rows < b.columns && !b.narrow) {
-    const int64_t pieces = pieces_of(b.columns, threads, kLeastOfPiece / std::max<int64_t>(1, rows * b.depth));
+    // One row is all about reading B, and a thread has what it reads always in its own cache: nobody else's pieces help.
+    const int64_t pieces = rows == 1 ? threads : pieces_of(b.columns, threads, kLeastOfPiece / std::max<int64_t>(1, rows * b.depth));
     const DividedPanels divided(all, b);
     share(
         divided.count(), threads, pieces, [&](int64_t begin, int64_t end, int) { divided.each(begin, end, rows_of_panels); }, backwards);
