@@ -132,10 +132,16 @@ const float* Winograd::pixel(const float* x, int64_t image, int64_t row, int64_t
 
 bool Winograd::transform_tile(const float* x, int64_t tile, float* planes) const {
   const Place place = place_of(tile);
+  const int64_t top = place.row - shape_.low[1], left = place.column - shape_.low[2];
   const float* pixels[16];
-  for (int64_t i = 0; i < 16; ++i) {
-    pixels[i] = pixel(x, place.image, place.row - shape_.low[1] + i / 4, place.column - shape_.low[2] + i % 4);
-    if (pixels[i] == nullptr) pixels[i] = zeros_.data();
+  if (top >= 0 && left >= 0 && top + 4 <= shape_.input[1] && left + 4 <= shape_.input[2]) {
+    const float* const first = pixel(x, place.image, top, left);
+    for (int64_t i = 0; i < 16; ++i) pixels[i] = first + (i / 4 * shape_.input[2] + i % 4) * shape_.channels;
+  } else {
+    for (int64_t i = 0; i < 16; ++i) {
+      pixels[i] = pixel(x, place.image, top + i / 4, left + i % 4);
+      if (pixels[i] == nullptr) pixels[i] = zeros_.data();
+    }
   }
   return kernels_->to_planes(pixels, shape_.channels, planes, block_ * shape_.channels);
 }

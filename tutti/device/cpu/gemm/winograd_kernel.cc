@@ -44,6 +44,12 @@ bool to_planes(const float* const* pixels, int64_t channels, float* planes, int6
 void from_planes(const float* products, int64_t step, int64_t first, int64_t last, const Epilogue& epilogue, const float* const* residuals,
                  float* const* y) {
   const Tag d;
+  // Read once: for the compiler, vectors may be stored over them.
+  const Activation activation = epilogue.activation;
+  const float* const all_bias = epilogue.bias;
+  const float low = epilogue.low, high = epilogue.high, alpha = epilogue.alpha;
+  float* const places[4] = {y[0], y[1], y[2], y[3]};
+  const float* const others[4] = {residuals[0], residuals[1], residuals[2], residuals[3]};
   for (int64_t filter = first; filter < last; filter += kLanes) {
     Vector rows[2][4];
 #pragma GCC unroll 4
@@ -53,19 +59,17 @@ void from_planes(const float* products, int64_t step, int64_t first, int64_t las
       rows[0][j] = hn::Add(hn::Add(p0, p1), p2);
       rows[1][j] = hn::Sub(hn::Sub(p1, p2), p3);
     }
-    const Vector bias = epilogue.bias ? hn::LoadU(d, epilogue.bias + filter) : hn::Zero(d);
+    const Vector bias = all_bias ? hn::LoadU(d, all_bias + filter) : hn::Zero(d);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      if (!y[i]) continue;
+      if (!places[i]) continue;
       const Vector(&row)[4] = rows[i / 2];
       Vector x = i % 2 == 0 ? hn::Add(hn::Add(row[0], row[1]), row[2]) : hn::Sub(hn::Sub(row[1], row[2]), row[3]);
       x = hn::Add(x, bias);
-      if (residuals[i]) x = hn::Add(x, hn::LoadU(d, residuals[i] + filter));
-      if (epilogue.activation == Activation::clip) x = at_most(at_least(x, epilogue.low), epilogue.high);
-      if (epilogue.activation == Activation::leaky_relu) {
-        x = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, epilogue.alpha)), x);
-      }
-      hn::StoreU(x, d, y[i] + filter);
+      if (others[i]) x = hn::Add(x, hn::LoadU(d, others[i] + filter));
+      if (activation == Activation::clip) x = at_most(at_least(x, low), high);
+      if (activation == Activation::leaky_relu) x = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, alpha)), x);
+      hn::StoreU(x, d, places[i] + filter);
     }
   }
 }
