@@ -39,6 +39,7 @@ constexpr Candidate list[] = {
     {"scan", scan},
     {"rows", match_row_kernel},
     {"separable convolution", separable_convolution},
+    {"pooled convolution", pooled_convolution},
     {"convolution", convolution},
     {"matmul", dense_matmul},
     {"batched matmul", batched_matmul},

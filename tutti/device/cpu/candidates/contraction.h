@@ -12,6 +12,8 @@ std::optional<Step> dense_matmul(const Selection& selection, int32_t node, std::
 std::optional<Step> batched_matmul(const Selection& selection, int32_t node, std::string& reason);
 // A depthwise convolution with the 1x1 convolutions before and after it, and the epilogues of each, where what lies between them is large.
 std::optional<Step> separable_convolution(const Selection& selection, int32_t node, std::string& reason);
+// A convolution of images with its epilogue and the pooling behind it, whose windows do not overlap: only what they read is made.
+std::optional<Step> pooled_convolution(const Selection& selection, int32_t node, std::string& reason);
 // convolution with a known kernel, with its epilogue.
 std::optional<Step> convolution(const Selection& selection, int32_t node, std::string& reason);
 

@@ -13,7 +13,6 @@ namespace {
 
 // Floats of the image that stay in the second-level cache beside a panel of weights.
 constexpr int64_t kBandSize = int64_t{48} * 1024;
-constexpr int64_t kPixelsOfPiece = 48;  // that make up for reading all weights
 
 // An exponent of ones is an infinity or a NaN.
 bool all_finite(const float* x, int64_t count) {
@@ -138,6 +137,7 @@ void Convolution::run_panels(const Sides& sides, const Epilogue& epilogue, float
 }
 
 void Convolution::run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const {
+  if (winograd_) return winograd_->run_rows(x, epilogue, y, workspace, first, last);
   const int64_t before = first * output_[2];
   if (shape_.is_product())
     return matmul((last - first) * output_[2], x + before * shape_.channels, shape_.channels, weights_[0].panels(), epilogue, y,

@@ -15,6 +15,8 @@ namespace tutti::cpu {
 
 class Convolution {
  public:
+  static constexpr int64_t kPixelsOfPiece = 48;  // of work for threads, that make up for reading all weights
+
   // weights: [kernel..., channels / groups, filters]; they must outlive this.
   Convolution(const ConvolutionShape& shape, const float* weights, const Packer& packer = pack_anew);
   // With weights that each run brings and packs into the workspace, as in training.
@@ -26,8 +28,8 @@ class Convolution {
   void run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const;
   void run(const float* x, const float* weights, const Epilogue& epilogue, float* y, float* workspace, int threads) const;
 
-  // Some rows of the output, counted through planes and batch, into y; of constant weights and not by Winograd's way. A residual, only of
-  // what is_product(), begins with the first of them. The workspace is that of one thread.
+  // Some rows of the output, counted through planes and batch, into y; of constant weights, and by Winograd's way only what that allows. A
+  // residual, only of what is_product(), begins with the first of them. The workspace is that of one thread.
   void run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const;
 
   const ConvolutionShape& shape() const { return shape_; }

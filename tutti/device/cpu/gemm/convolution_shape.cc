@@ -20,7 +20,9 @@ int64_t ConvolutionShape::output_pixels() const {
   return batch * extents[0] * extents[1] * extents[2];
 }
 
-bool ConvolutionShape::is_product() const { return !padded() && groups == 1 && kernel == Extents{1, 1, 1} && strides == Extents{1, 1, 1}; }
+bool ConvolutionShape::is_product() const {
+  return low == Extents{} && high == Extents{} && groups == 1 && kernel == Extents{1, 1, 1} && strides == Extents{1, 1, 1};
+}
 
 Extents spatial(std::span<const int64_t> extents, int64_t fill) {
   switch (extents.size()) {

@@ -19,7 +19,8 @@ struct ConvolutionShape {
   int64_t output_pixels() const;  // batch included
   // 1x1, stride 1: a product of matrices, of which any pixels can be made by themselves.
   bool is_product() const;
-  bool padded() const { return low != Extents{} || high != Extents{}; }
+  // A high below zero is that of pixels which no window reads.
+  bool padded() const { return low != Extents{} || high[0] > 0 || high[1] > 0 || high[2] > 0; }
 };
 
 // One to three spatial extents as three; a single axis becomes the height.

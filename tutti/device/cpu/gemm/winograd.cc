@@ -91,6 +91,13 @@ void Winograd::run(const float* x, const Epilogue& epilogue, float* y, float* wo
   }
 }
 
+void Winograd::run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const {
+  const int64_t panels = planes_[0].panels().size(), end = last / 2 * tiles_across_;
+  float* const all = y - first * output_[2] * shape_.filters;
+  for (int64_t tile = first / 2 * tiles_across_; tile < end; tile += block_)
+    run_block(x, epilogue, all, workspace, tile, std::min(end, tile + block_), 0, panels);
+}
+
 void Winograd::run_block(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first_tile, int64_t last_tile,
                          int64_t first_panel, int64_t last_panel) const {
   if (first_panel == last_panel) return;

@@ -1,6 +1,5 @@
 #include "tutti/device/cpu/loops/pool.h"
 
-#include "tutti/device/cpu/loops/pool_axes.h"
 #include "tutti/device/cpu/loops/reduce.h"
 #include "tutti/device/cpu/simd/targets.h"
 //
@@ -114,17 +113,21 @@ bool can_pool(const Graph& graph, const Node& node) {
   return has_pool_axes(operand_type(graph, node, 0), result_type(graph, node).shape, node.attributes);
 }
 
+Pool::Pool(const Shape& operand, const Shape& windows, const Attributes& attributes)
+    : axes_(pool_axes(operand, windows, attributes)), pool_line_(HWY_DYNAMIC_DISPATCH(find_pool)(reduce_kind(attributes.text("kind")))) {}
+
+void Pool::run(const float* x, float* y, int64_t first, int64_t last) const {
+  for (int64_t index = first; index < last; ++index, y += line_size()) {
+    const auto [from, outer, middle] = axes_.line(index);
+    pool_line_({x + from, outer, middle, &axes_.axes, static_cast<size_t>(axes_.channels), y});
+  }
+}
+
 Kernel make_pool(const Graph& graph, const Node& node, int threads) {
-  auto run = [pool_line = HWY_DYNAMIC_DISPATCH(find_pool)(reduce_kind(node.attributes.text("kind"))),
-              pool = pool_axes(operand_type(graph, node, 0).shape, result_type(graph, node).shape, node.attributes),
-              threads](const Pointers& p) {
-    share(pool.batch * pool.lines(), threads, [&](int64_t begin, int64_t end) {
-      const float* x = floats(p.operands[0]);
-      float* to = floats(p.results[0]) + begin * pool.count(2) * pool.channels;
-      for (int64_t index = begin; index < end; ++index, to += pool.count(2) * pool.channels) {
-        const auto [from, outer, middle] = pool.line(index);
-        pool_line({x + from, outer, middle, &pool.axes, static_cast<size_t>(pool.channels), to});
-      }
+  const Pool pool(operand_type(graph, node, 0).shape, result_type(graph, node).shape, node.attributes);
+  auto run = [pool, threads](const Pointers& p) {
+    share(pool.lines(), threads, [&](int64_t first, int64_t last) {
+      pool.run(floats(p.operands[0]), floats(p.results[0]) + first * pool.line_size(), first, last);
     });
   };
   return {std::move(run), 0};
