@@ -7,7 +7,7 @@ namespace tutti::cpu {
 
 namespace {
 
-constexpr int64_t worth_bands = int64_t{256} << 10;  // bytes between two convolutions, for each thread: what caches of its own do not hold
+constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions: what a cache of a thread's own does not hold well
 
 // A convolution of images, with what follows it.
 struct Part {
@@ -67,7 +67,8 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   if (project) work.flops += project->flops();
   const int threads = selection.threads(work);
   const int64_t between = (expand ? expand->output_bytes() : 0) + (project ? project->input_bytes() : 0);
-  if (between < worth_bands * threads) return {};
+  const int64_t rows = depthwise->shape.batch * depthwise->shape.output()[1];
+  if (between < worth_bands || rows < threads * SeparableConvolution::rows_of_piece(depthwise->shape, expand.has_value())) return {};
 
   const Part& last = project ? *project : *depthwise;
   Step step{"separable convolution" + last.match.name, {}, {selection.node(index).operands[0]}, {last.match.result}};

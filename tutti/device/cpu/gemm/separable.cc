@@ -9,7 +9,8 @@ namespace tutti::cpu {
 namespace {
 
 constexpr int64_t kBetween = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
-constexpr int64_t kRowsOfPiece = 3;               // for each row that a piece expands again when its neighbour was another thread's
+
+int64_t reach_of(const ConvolutionShape& shape) { return (shape.kernel[1] - 1) * shape.dilation[1] + 1; }
 
 int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -24,7 +25,7 @@ struct SeparableConvolution::Expanded {
 SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts parts)
     : shape_(shape), parts_(std::move(parts)), output_(shape.output()) {
   const int64_t stride = shape_.strides[1];
-  reach_ = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1;
+  reach_ = reach_of(shape_);
   const int64_t before = parts_.expand ? shape_.input[2] * shape_.channels : 0, after = parts_.project ? output_[2] * shape_.channels : 0;
   const int64_t fitting = (kBetween - (reach_ - stride) * before) / std::max<int64_t>(1, stride * before + after);
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
@@ -33,13 +34,17 @@ SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts 
   if (parts_.expand) expand_space_ = parts_.expand->workspace(1);
 }
 
+int64_t SeparableConvolution::rows_of_piece(const ConvolutionShape& shape, bool expands) {
+  return expands ? 3 * std::max<int64_t>(1, reach_of(shape) - shape.strides[1]) : 1;
+}
+
 int64_t SeparableConvolution::workspace(int threads) const {
   return std::max(1, threads) * (kExpandedFloats + expanded_size_ + filtered_size_ + expand_space_);
 }
 
 void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
-  const int64_t pieces = pieces_of(rows, threads, parts_.expand ? kRowsOfPiece * std::max<int64_t>(1, reach_ - shape_.strides[1]) : 1);
+  const int64_t pieces = pieces_of(rows, threads, rows_of_piece(shape_, parts_.expand.has_value()));
   const auto space = [&](int slot) { return workspace + slot * this->workspace(1); };
   for (int slot = 0; slot < std::max(1, threads); ++slot) std::construct_at(reinterpret_cast<Expanded*>(space(slot)));
   share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogues, y, space(slot), first, last); });

@@ -24,6 +24,9 @@ class SeparableConvolution {
   // shape: of the depthwise convolution, over an image of more than one column.
   SeparableConvolution(const ConvolutionShape& shape, Parts parts);
 
+  // That make up for the rows which are expanded again because a piece's neighbour was another thread's.
+  static int64_t rows_of_piece(const ConvolutionShape& shape, bool expands);
+
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
   void run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const;
