@@ -29,6 +29,7 @@ def cases():
     yield case("sequential_that_ends_in_a_model", sequential_model())
     yield case("same_class_many_times", same_class())
     yield case("unused_layers_of_a_bigger_model", truncated())
+    yield case("called_by_name", called_by_name())
 
 
 def ones(shape):
@@ -51,6 +52,15 @@ def block(units=3, name=None, inputs=4):
     y = layers.BatchNormalization()(layers.Dense(units)(x))
     y = layers.PReLU()(layers.Dense(units)(y))
     return keras.Model(x, layers.BatchNormalization()(y), name=name)
+
+
+# What layers call their first argument differs.
+def called_by_name():
+    x = keras.Input((5, 6, 4))
+    y = layers.Reshape((-1, 4))(inputs=layers.Resizing(3, 4)(layers.RMSNormalization()(x=x)))
+    y = layers.GRU(4, return_sequences=True)(sequences=y)
+    y = layers.MultiHeadAttention(2, 3)(query=y, value=layers.Dense(4)(y))
+    return keras.Model(x, block()(inputs=layers.GlobalAveragePooling1D()(inputs=y)))
 
 
 def nested_output():
