@@ -150,6 +150,8 @@ class Ensembles(program.ProgramTest):
         model = self.make("verbs.toml")
         shown = self.succeed("inspect", model, "--json").json
         self.assertEqual([member["name"] for member in shown["members"]], ["a", "b", "c"])
+        alone = self.succeed("inspect", self.members[0], "--json").json["outputs"][0]
+        self.assertEqual(shown["outputs"], [{**alone, "name": "mean"}])
         plan = self.succeed("explain", model, "--ensemble-plan", "stacked", "--json").json["plan"]
         self.assertEqual(plan["groups"][0]["members"], ["a", "b"])
         self.assertEqual(plan["groups"][0]["chosen"], "stacked")

@@ -88,13 +88,13 @@ TEST(problems, a_model_saved_before_it_was_built_is_told_what_to_do) {
               "saved before it was built");
 }
 
-std::string functional(const std::string& feeds_a, const std::string& output) {
+std::string functional(const std::string& feeds_a, const std::string& output, const std::string& more = "", const std::string& named = "") {
   return R"({"class_name": "Functional", "module": "keras", "config": {"name": "f", "input_layers": [["x", 0, 0]], "output_layers": [[")" +
          output + R"(", 0, 0]], "layers": [
       {"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_shape": [null, 4], "dtype": "float32"}, "inbound_nodes": []},
       {"class_name": "Dense", "name": "a", "config": {"name": "a", "units": 4}, "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
         "config": {"shape": [null, 4], "dtype": "float32", "keras_history": [")" +
-         feeds_a + R"(", 0, 0]}}], "kwargs": {}}]},
+         feeds_a + R"(", 0, 0]}})" + more + R"(], "kwargs": {)" + named + R"(}}]},
       {"class_name": "Dense", "name": "b", "config": {"name": "b", "units": 4}, "inbound_nodes": [{"args": [{"class_name": "__keras_tensor__",
         "config": {"shape": [null, 4], "dtype": "float32", "keras_history": ["a", 0, 0]}}], "kwargs": {}}]}]}})";
 }
@@ -105,6 +105,16 @@ TEST(problems, broken_functional_wiring_is_told) {
   expect_says(functional("a", "b"), "in a circle");
   expect_says(functional("nobody", "b"), "'nobody', which does not exist");
   expect_says(functional("x", "nobody"), "'nobody' does not exist");
+}
+
+TEST(problems, an_argument_that_the_layer_does_not_take_is_refused) {
+  EXPECT_EQ(failure(functional("x", "b", ", null, null, null", R"("shift": null, "turn": false)")), "");
+  EXPECT_EQ(failure(functional("x", "b", ", true")), "");  // training
+  expect_says(functional("x", "b", "", R"("shift": 2)"), "layer 'a' (Dense): is called with argument 'shift' = 2, which is not known here");
+  expect_says(functional("x", "b", "", R"("trainning": true)"), "(did you mean 'training'?)");
+  expect_says(functional("x", "b", ", null, null, 7"), "is called with more arguments than it takes, the last one = 7");
+  expect_says(functional("x", "b", "", R"("also": {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}})"),
+              "argument 'also', which is not known here");
 }
 
 TEST(problems, extents_that_only_the_data_know_must_be_given) {

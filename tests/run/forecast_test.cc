@@ -265,6 +265,16 @@ TEST(forecast, values_that_were_made_up_are_not_scored) {
   EXPECT_EQ(forecast({test_model({.lags = 2})}, table, options).scores.points, 3);
 }
 
+TEST(forecast, a_backtest_sees_nothing_of_a_feature_behind_a_gap) {
+  ForecastOptions options = options_of(2);
+  options.backtest = 1;  // from t = 7 on, and with one future value of the feature: up to t = 7
+  auto past = [&](const char* behind) {
+    const std::string text = fmt::format("t,y,a\n1,1,3\n2,2,5\n3,4,4\n4,8,6\n5,9,7\n6,5,\n7,7,\n8,3,{}\n9,,2\n", behind);
+    return forecast({test_model({.lags = 2, .columns = 2})}, table_of_text(text, {"y", {"a"}, "t"}), options).series[0].backtest[0].mean;
+  };
+  expect_close(past("20"), past("7"));  // held at the last known value, or interpolated between equal ones
+}
+
 TEST(forecast, a_constant_series_stays_where_it_is) {
   SeriesTable table = table_of_text("t,y\n1,5\n2,5\n3,5\n4,5\n5,5\n6,5\n", {"y", {}, "t"});
   ForecastOptions options = options_of(2);

@@ -33,6 +33,10 @@ Json value_json(const std::string& name, const OpenType& type) {
   return JsonMembers{{"name", name}, {"dtype", numpy_name(type.dtype)}, {"shape", open_shape_json(type.shape)}};
 }
 
+std::string value_line(const char* title, const std::string& name, const OpenType& type) {
+  return fmt::format("{:<11} {}: {} {}\n", title, escape(name), numpy_name(type.dtype), shape_text(type.shape));
+}
+
 // A serialized loss, metric or optimizer in a few words: "mse", "Adam", "[accuracy, MeanAbsoluteError]".
 std::string words(const Json& json, int depth = 0) {
   if (json.is_string()) return json.as_string();
@@ -133,12 +137,9 @@ std::string layer_table(const Summary& summary) {
 std::string to_text(const std::string& path, const keras::Model& model, const Summary& summary) {
   std::string out =
       fmt::format("{}: '{}', Keras {}\n\n{}\n", escape(path), escape(model.name()), escape(model.keras_version()), layer_table(summary));
-  auto values = [&](const char* title, const std::string& name, const OpenType& type) {
-    out += fmt::format("{:<11} {}: {} {}\n", title, escape(name), numpy_name(type.dtype), shape_text(type.shape));
-  };
-  for (const auto& input : model.inputs()) values("input", input.name, {input.dtype, input.shape});
+  for (const auto& input : model.inputs()) out += value_line("input", input.name, {input.dtype, input.shape});
   for (size_t i = 0; i < summary.outputs.size() && i < model.output_names().size(); ++i)
-    values("output", model.output_names()[i], summary.outputs[i]);
+    out += value_line("output", model.output_names()[i], summary.outputs[i]);
   out += fmt::format("{:<11} {} ({} trainable), {}\n", "parameters", grouped(summary.parameters), grouped(summary.trainable),
                      human_bytes(summary.parameter_bytes));
   out +=
@@ -177,10 +178,11 @@ void print_ensemble(Console& console, const std::string& path, const Ensemble& e
   std::vector<MemberSummary> members;
   MemberSummary all;
   for (const auto& member : ensemble.members()) all.add(members.emplace_back(summarize_member(member)));
+  const std::vector<OpenType> types = keras::output_types(ensemble);
   if (console.json) {
     Json inputs = Json::list(), outputs = Json::list(), rows = Json::list(), reduce = Json::list(), unsupported = Json::list();
     for (const auto& input : ensemble.inputs()) inputs.push(value_json(input.name, {input.dtype, input.shape}));
-    for (const auto& output : ensemble.output_names()) outputs.push(JsonMembers{{"name", output}});
+    for (size_t i = 0; i < types.size(); ++i) outputs.push(value_json(ensemble.output_names()[i], types[i]));
     for (const auto& one : members)
       rows.push(JsonMembers{{"name", one.name}, {"class", one.class_name}, {"parameters", one.parameters}, {"flops", one.flops}});
     for (const auto& reduction : ensemble.options().reductions) reduce.push(reduction.text());
@@ -200,9 +202,8 @@ void print_ensemble(Console& console, const std::string& path, const Ensemble& e
         {escape(one.name, 60), escape(one.class_name, 40), grouped(one.parameters), human_count(static_cast<double>(one.flops))});
   std::string out =
       fmt::format("{}: an ensemble of {}\n\n{}\n", escape(path), members.size(), format_table(table, {false, false, true, true}));
-  for (const auto& input : ensemble.inputs())
-    out += fmt::format("{:<11} {}: {} {}\n", "input", escape(input.name), numpy_name(input.dtype), shape_text(input.shape));
-  for (const auto& output : ensemble.output_names()) out += fmt::format("{:<11} {}\n", "output", escape(output));
+  for (const auto& input : ensemble.inputs()) out += value_line("input", input.name, {input.dtype, input.shape});
+  for (size_t i = 0; i < types.size(); ++i) out += value_line("output", ensemble.output_names()[i], types[i]);
   out += fmt::format("{:<11} {}, {}\n", "parameters", grouped(all.parameters), human_bytes(all.bytes));
   for (const auto& problem : ensemble.problems()) out += fmt::format("not supported: {}\n", problem);
   console.print(out);

@@ -164,26 +164,25 @@ class SeriesReader {
     for (auto row = first; row != last; ++row) out.target[static_cast<size_t>(step_of(*row))] = number(*row, 0);
     for (double value : out.target) out.made_up.push_back(std::isnan(value));
     interpolate(out.target);
-    for (size_t feature = 1; feature < values_.size(); ++feature)
-      out.features.push_back(complete_feature(id, feature, {first, rows.end()}, step_of, length, axis));
+    for (size_t feature = 1; feature < values_.size(); ++feature) add_feature(out, feature, {first, rows.end()}, step_of, axis);
     return out;
   }
 
-  std::vector<double> complete_feature(const std::string& id, size_t feature, std::span<const size_t> rows, const auto& step_of,
-                                       int64_t length, const TimeAxis& axis) {
-    int64_t end = length, given = 0;  // known to which step
+  void add_feature(Series& series, size_t feature, std::span<const size_t> rows, const auto& step_of, const TimeAxis& axis) {
+    int64_t end = series.length(), given = 0;  // known to which step
     for (size_t row : rows)
       if (!std::isnan(number(row, feature))) {
         end = std::max(end, step_of(row) + 1);
         ++given;
       }
-    check_given(id, feature, given, end, axis);
-    std::vector<double> out(static_cast<size_t>(end), missing_value);
+    check_given(series.id, feature, given, end, axis);
+    std::vector<double>& out = series.features.emplace_back(static_cast<size_t>(end), missing_value);
     for (size_t row : rows)
       if (const int64_t step = step_of(row); step < end) out[static_cast<size_t>(step)] = number(row, feature);
     missing_features_ += end - given;
+    std::vector<bool>& made_up = series.made_up_features.emplace_back();
+    for (double value : out) made_up.push_back(std::isnan(value));
     interpolate(out);
-    return out;
   }
 
   // More than half made up is no series any more. Also what bounds the memory: no more steps than twice the rows.

@@ -28,6 +28,7 @@ struct Series {
   std::vector<double> target;                 // [time]
   std::vector<bool> made_up;                  // [time]: interpolated
   std::vector<std::vector<double>> features;  // each [time + future values known]
+  std::vector<std::vector<bool>> made_up_features;
   int64_t length() const { return static_cast<int64_t>(target.size()); }
 };
 

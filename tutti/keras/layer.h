@@ -38,6 +38,7 @@ struct Argument {
   Signal tensor;                  // Kind::tensor
   std::vector<Argument> items;    // list and object
   std::vector<std::string> keys;  // object
+  mutable bool asked_for = false;
 
   Argument() = default;
   Argument(Json value) : constant(std::move(value)) {}
@@ -48,11 +49,15 @@ struct Argument {
   std::vector<Signal> tensors() const;
 };
 
+// Asking for an argument says that it is honoured: a call with one that nobody asked for is refused, so there is no second list of them.
 struct Arguments {
   std::vector<Argument> positional;
   std::vector<std::pair<std::string, Argument>> named;
   // By position or by name; nullptr when absent or null.
   const Argument* find(size_t position, std::string_view name) const;
+  const Argument* find(std::string_view name) const { return find(positional.size(), name); }
+  const Argument* given(size_t position, std::string_view name) const;  // the same, null included
+  std::span<const Argument> in_order() const;                           // all positional ones
 };
 
 struct Outputs {
@@ -140,6 +145,8 @@ using LayerFunction = Outputs (*)(Call&);
 // business.
 enum class Masking { pass, drop, own };
 
+inline constexpr std::string_view usual_call = "training mask";
+
 struct LayerRow {
   std::string_view name;   // Keras's class name
   LayerFunction function;  // nullptr: refused, `note` says why and what to do instead
@@ -148,7 +155,13 @@ struct LayerRow {
   // changes the result.
   std::string_view options;
   std::string_view note = "";  // for docs/keras_support.md: values that are refused, or why the layer is
+  // What call() of Keras 3 takes after its first argument, in its order. Files of Keras 2 name all but the first. Not for operations, which
+  // ask by position.
+  std::string_view call = usual_call;
+  bool mixes_samples = false;  // while training it sees what all samples of a call have in common, or changes with each call
 };
+
+std::vector<std::string_view> words(std::string_view list);  // of `options` and `call`
 
 // The families; each file under layers/ ends with its rows. `group` is the heading in docs/keras_support.md.
 struct LayerFamily {

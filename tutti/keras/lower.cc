@@ -21,12 +21,8 @@ bool goes_without_saying(std::string_view key) {
 }
 
 bool is_listed(std::string_view options, std::string_view key) {
-  while (!options.empty()) {
-    size_t space = options.find(' ');
-    if (options.substr(0, space) == key) return true;
-    options = space == std::string_view::npos ? std::string_view{} : options.substr(space + 1);
-  }
-  return false;
+  const auto all = words(options);
+  return std::find(all.begin(), all.end(), key) != all.end();
 }
 
 void check_options(const LayerRow& row, const Config& config) {
@@ -34,6 +30,23 @@ void check_options(const LayerRow& row, const Config& config) {
   for (const auto& [key, value] : config.json().members())
     if (!value.is_null() && !goes_without_saying(key) && !is_listed(row.options, key))
       config.unsupported("option '{}' = {} is not known here", key, escape(value.dump(), 60));
+}
+
+// Of what the file calls a layer with, after it ran.
+void check_arguments(const LayerRow& row, const Config& config, const Arguments& arguments) {
+  auto refuse = [&](const std::string& which, const Argument& argument, const std::string& hint) {
+    const bool is_plain = argument.kind == Argument::Kind::constant;
+    config.unsupported("is called with {}{}, which is not known here{}", which,
+                       is_plain ? " = " + escape(argument.constant.dump(), 60) : std::string(), hint);
+  };
+  const auto known = words(row.call);
+  // Null and false are the defaults of what is off.
+  auto is_left = [](const Argument& argument) { return !argument.asked_for && !argument.is_null() && argument.constant != Json(false); };
+  for (const Argument& argument : arguments.positional)
+    if (is_left(argument)) refuse("more arguments than it takes, the last one", argument, "");
+  for (const auto& [name, argument] : arguments.named)
+    if (is_left(argument))
+      refuse(fmt::format("argument '{}'", escape(name, 60)), argument, did_you_mean(name, {known.begin(), known.end()}));
 }
 
 // Random numbers at inference: dropout and noise, and augmentation, which has a seed and no such rate.
@@ -69,6 +82,16 @@ FoundRow find_row(std::span<const LayerFamily> families, std::string_view name) 
 
 }  // namespace
 
+std::vector<std::string_view> words(std::string_view list) {
+  std::vector<std::string_view> out;
+  while (!list.empty()) {
+    size_t space = std::min(list.find(' '), list.size());
+    out.push_back(list.substr(0, space));
+    list.remove_prefix(std::min(space + 1, list.size()));
+  }
+  return out;
+}
+
 FoundRow find_layer(std::string_view class_name) { return find_row(layer_families(), class_name); }
 FoundRow find_operation(std::string_view class_name) { return find_row(operation_families(), class_name); }
 
@@ -101,12 +124,17 @@ namespace {
 
 // .h5 files do not say what an operation is, and some have the name of a layer. Layers of Keras 3 say whether they are trainable.
 bool is_unmarked_operation(const Json& layer) {
-  const Json *config = layer.find("config"), *nodes = layer.find("inbound_nodes");
-  return config != nullptr && config->is_object() && !config->has("trainable") && nodes != nullptr && nodes->is_list() &&
-         nodes->size() > 0 && (*nodes)[0].is_object() && find_operation(text_or_empty(layer, "class_name")).row != nullptr;
+  const Json* config = layer.find("config");
+  return config != nullptr && config->is_object() && !config->has("trainable") && has_calls_of_keras3(layer) &&
+         find_operation(text_or_empty(layer, "class_name")).row != nullptr;
 }
 
 }  // namespace
+
+bool has_calls_of_keras3(const Json& layer) {
+  const Json* nodes = layer.is_object() ? layer.find("inbound_nodes") : nullptr;
+  return nodes != nullptr && nodes->is_list() && nodes->size() > 0 && (*nodes)[0].is_object();
+}
 
 bool is_operation(const Json& layer) {
   const std::string& module = text_or_empty(layer, "module");
@@ -178,7 +206,7 @@ Outputs Lowering::run(const Json& layer, Scope& scope, const Arguments& argument
       lowering.training = training;
     }
   } nested(*this);
-  const Argument* given = arguments.find(static_cast<size_t>(-1), "training");
+  const Argument* given = arguments.find("training");
   if (given != nullptr && given->kind == Argument::Kind::constant && given->constant.is_bool() && keras_major < 3)
     training = given->constant.as_bool();
   // While training, each layer that the model itself calls forgets what its call before added to the loss: Keras's way.
@@ -206,6 +234,7 @@ Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope,
   if (found.row->masking != Masking::own)
     for (auto& signal : outputs.signals) signal.mask = {};
   if (found.row->masking == Masking::pass && !outputs.signals.empty() && call.input_count() > 0) outputs.signals[0].mask = call.mask(0);
+  check_arguments(*found.row, config, arguments);
   return outputs;
 }
 
@@ -252,11 +281,22 @@ std::vector<Signal> Argument::tensors() const {
   return out;
 }
 
-const Argument* Arguments::find(size_t position, std::string_view name) const {
+const Argument* Arguments::given(size_t position, std::string_view name) const {
   const Argument* found = position < positional.size() ? &positional[position] : nullptr;
   for (const auto& [key, argument] : named)
     if (key == name) found = &argument;
+  if (found != nullptr) found->asked_for = true;
+  return found;
+}
+
+const Argument* Arguments::find(size_t position, std::string_view name) const {
+  const Argument* found = given(position, name);
   return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+std::span<const Argument> Arguments::in_order() const {
+  for (const Argument& argument : positional) argument.asked_for = true;
+  return positional;
 }
 
 Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool autocast, Lowering& lowering_, Scope& scope)
@@ -267,7 +307,7 @@ Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool aut
       lowering(lowering_),
       autocast_(autocast),
       scope_(scope) {
-  first_ = !arguments.positional.empty() ? &arguments.positional[0] : arguments.find(0, "inputs");
+  first_ = arguments.find(0, "inputs");
   if (first_ != nullptr) inputs_ = first_->tensors();
   for (auto& signal : inputs_) signal.value = cast(signal.value);
 }
@@ -287,7 +327,7 @@ Value Call::uncast_x(size_t index) const {
 bool Call::training() const { return lowering.training; }
 
 Value Call::mask(size_t index) const {
-  if (const Argument* given = arguments.find(static_cast<size_t>(-1), "mask")) {
+  if (const Argument* given = arguments.find("mask")) {
     auto masks = given->tensors();
     if (given->kind == Argument::Kind::constant && !given->constant.is_null()) config.unsupported("a mask that is no tensor of the model");
     if (given->kind == Argument::Kind::list && index < given->items.size()) {

@@ -95,6 +95,8 @@ class Lowering {
   std::map<const Variable*, Value> parameters_;
 };
 
+// Whether a layer of a Functional model is called in the way of Keras 3: each call an object, where older files have lists of tensors.
+bool has_calls_of_keras3(const Json& layer);
 // Whether a serialized object is an operation of keras.ops, which holds no variables and is not numbered among the layers.
 bool is_operation(const Json& layer);
 // The row for a serialized object; throws Unsupported for custom objects, refused layers and unknown names.

@@ -65,13 +65,17 @@ void Model::lower_types(Graph& graph, const std::vector<Type>& types, const Lowe
   Arguments arguments;
   arguments.positional.push_back(inputs.size() == 1 ? inputs[0] : Argument(inputs));
   auto outputs = lowering.run(config_, *variables_, arguments).signals;
-  if (outputs.size() != output_names_.size())
-    fail<InvalidModel>("keras", "the model gives {} outputs, the file names {}", outputs.size(), output_names_.size());
+  std::vector<std::string> names = output_names_;
+  // What a Sequential ends in may give several, which is known only now. They share its name, and are numbered like others that do.
+  if (config_.at("config").find("output_layers") == nullptr)
+    while (names.size() < outputs.size()) names.push_back(fmt::format("{}_{}", names[0], names.size()));
+  if (outputs.size() != names.size())
+    fail<InvalidModel>("keras", "the model gives {} outputs, the file names {}", outputs.size(), names.size());
   if (options.fit != nullptr) {
     options.fit->outputs = outputs;
     return;
   }
-  for (size_t i = 0; i < outputs.size(); ++i) graph.output(output_names_[i], outputs[i].value);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.output(names[i], outputs[i].value);
 }
 
 void Model::declare() {
@@ -84,6 +88,10 @@ void Model::declare() {
       LowerOptions options;
       Graph graph;
       lower_types(graph, input_types(options, extent), options, extent, &problems);
+      while (output_names_.size() < graph.outputs().size()) {
+        output_names_.push_back(graph.outputs()[output_names_.size()].name);
+        target_names_.push_back(output_names_.back());
+      }
     } catch (const Reported&) {
     } catch (const Error& e) {
       problems.push_back(e.what());

@@ -127,10 +127,7 @@ std::vector<std::string> model_output_names(const Json& model) {
   }
   // Repeated names are numbered as Keras 2 does. Keras 3 leaves them repeated, so there no number makes a name that another output has.
   const Json& all_layers = config.at("layers");
-  const bool numbers_any = std::none_of(all_layers.items().begin(), all_layers.items().end(), [](const Json& layer) {
-    const Json* nodes = layer.is_object() ? layer.find("inbound_nodes") : nullptr;
-    return nodes != nullptr && nodes->is_list() && nodes->size() > 0 && (*nodes)[0].is_object();
-  });
+  const bool numbers_any = std::none_of(all_layers.items().begin(), all_layers.items().end(), has_calls_of_keras3);
   const std::set<std::string> written = numbers_any ? std::set<std::string>{} : std::set<std::string>(out.begin(), out.end());
   std::set<std::string> taken;
   std::map<std::string, int> counts;

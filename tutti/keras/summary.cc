@@ -146,4 +146,18 @@ class Summarizer {
 
 Summary summarize(const Model& model) { return Summarizer(model).run(); }
 
+std::vector<OpenType> output_types(const AnyModel& model) {
+  if (!model.problems().empty()) return {};
+  auto lowered = [&](int64_t batch, int64_t extent) {
+    LowerOptions options{.batch = batch};
+    for (const Type& type : model.input_types({.batch = batch}, extent)) options.input_shapes.push_back(type.shape);
+    return model.lower(options);
+  };
+  const Graph one = lowered(1, model.probe_extent()), other = lowered(2, 2 * model.probe_extent());
+  std::vector<OpenType> out;
+  for (size_t i = 0; i < one.outputs().size(); ++i)
+    out.push_back(open_type(one.type(one.outputs()[i].value), &other.type(other.outputs()[i].value)));
+  return out;
+}
+
 }  // namespace tutti::keras

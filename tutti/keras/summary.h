@@ -32,5 +32,7 @@ struct Summary {
 };
 
 Summary summarize(const Model& model);
+// What a model of any kind gives, in the order of its names; none when it is not supported.
+std::vector<OpenType> output_types(const AnyModel& model);
 
 }  // namespace tutti::keras

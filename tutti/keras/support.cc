@@ -21,13 +21,9 @@ random numbers is refused.
 )";
 
 // "a b c" -> "`a` `b` `c`"
-std::string as_code(std::string_view words) {
+std::string as_code(std::string_view list) {
   std::string out;
-  while (!words.empty()) {
-    size_t space = words.find(' ');
-    out += fmt::format("{}`{}`", out.empty() ? "" : " ", words.substr(0, space));
-    words = space == std::string_view::npos ? std::string_view{} : words.substr(space + 1);
-  }
+  for (std::string_view word : words(list)) out += fmt::format("{}`{}`", out.empty() ? "" : " ", word);
   return out;
 }
 

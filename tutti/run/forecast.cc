@@ -20,11 +20,11 @@ struct SeriesWindow {
   ColumnScale target = {};
 };
 
-// The target before an origin, as it was known then: what is made up towards a later value is the last known one.
-std::vector<double> known_before(const Series& series, int64_t origin) {
-  std::vector<double> out(series.target.begin(), series.target.begin() + origin);
-  size_t known = out.size();
-  while (known > 0 && series.made_up[known - 1]) --known;
+// Values before `end`, as they were known then: what is made up towards a later value is the last known one.
+std::vector<double> known_before(const std::vector<double>& values, const std::vector<bool>& made_up, size_t end) {
+  std::vector<double> out(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(end));
+  size_t known = end;
+  while (known > 0 && made_up[known - 1]) --known;
   if (known > 0) std::fill(out.begin() + static_cast<std::ptrdiff_t>(known), out.end(), out[known - 1]);
   return out;
 }
@@ -141,16 +141,18 @@ class Forecasting {
     const Series& series = *window.series;
     const auto origin = static_cast<size_t>(window.result->origin), lags = static_cast<size_t>(shape_.lags);
     const auto columns = static_cast<size_t>(shape_.columns), horizon = static_cast<size_t>(shape_.horizon);
-    const std::vector<double> target = known_before(series, window.result->origin);
     auto rows = inputs[0].as<float>().subspan(sample * lags * columns, lags * columns);
     for (size_t column = 0; column < columns; ++column) {
-      const auto& values = column == 0 ? target : series.features[column - 1];
+      // Of a feature, as many future values are seen as the real forecast has.
+      const auto& all = column == 0 ? series.target : series.features[column - 1];
+      const size_t ahead = all.size() - series.target.size();
+      const auto values = known_before(all, column == 0 ? series.made_up : series.made_up_features[column - 1], origin + ahead);
       const ColumnScale scale = fit_scale(std::span(values).first(origin), options_.scale);
       if (column == 0) window.target = scale;
       for (size_t lag = 0; lag < lags; ++lag) rows[lag * columns + column] = scale.forward(values[origin - lags + lag]);
       if (column == 0 || inputs.size() < 2) continue;
       auto future = inputs[1].as<float>().subspan(sample * horizon * (columns - 1), horizon * (columns - 1));
-      const size_t known = std::min(values.size() - series.target.size(), horizon);
+      const size_t known = std::min(ahead, horizon);
       for (size_t step = 0; step < horizon; ++step)
         future[step * (columns - 1) + column - 1] = scale.forward(values[origin + std::min(step + 1, known) - 1]);
     }
@@ -177,7 +179,7 @@ class Forecasting {
       const Series& series = table_.series[i];
       ScoreSum one(options_.quantiles, has_band), one_naive(options_.quantiles, false);
       for (const Forecast& past : out_.series[i].backtest) {
-        const std::vector<double> history = known_before(series, past.origin);
+        const std::vector<double> history = known_before(series.target, series.made_up, static_cast<size_t>(past.origin));
         const auto scale = seasonal_naive_error(history, options_.season);
         for (size_t step = 0; step < past.mean.size(); ++step) {
           const size_t at = history.size() + step;

@@ -34,6 +34,8 @@ def cases():
         attention_arguments,
     ):
         yield case(build.__name__, build, oracle="tf_keras")
+    yield case("locally_connected", locally_connected, oracle="tf_keras")
+    yield case("locally_connected_densely", lambda: locally_connected(implementation=2), oracle="tf_keras", refused="implementation=1")
     yield case("embedding_first", embedding_first, TOKENS, oracle="tf_keras")
     yield case("wide_and_deep", wide_and_deep, [np.ones((3, 2), "float32"), TOKENS], oracle="tf_keras")
     yield case("old_class_names", old_class_names, oracle="tf_keras", formats=("h5",))
@@ -263,6 +265,15 @@ def edited(model, change):
 
     model.save = save_edited
     return model
+
+
+def locally_connected(**options):
+    from tf_keras import Input, Model, layers
+
+    x = Input((7, 6, 2))
+    y = layers.LocallyConnected2D(3, (3, 2), strides=(2, 1), activation="tanh", **options)(x)
+    y = layers.LocallyConnected1D(2, 3, strides=2)(layers.Reshape((15, 3))(y))
+    return Model(x, layers.LocallyConnected1D(2, 2, use_bias=False)(y))
 
 
 def old_class_names():

@@ -46,6 +46,7 @@ def cases():
         "tensordot": lambda tf, x: tf.tensordot(x, np.arange(12, dtype="float32").reshape(6, 2), axes=[[2], [0]]),
         "band": lambda tf, x: [tf.linalg.band_part(x, -1, 0), tf.linalg.band_part(x, 1, 2)],
         "sorting": lambda tf, x: [tf.sort(x, axis=-1), tf.sort(x, axis=1, direction="DESCENDING"), tf.argsort(x, axis=-1)],
+        "hints": lambda tf, x: [tf.argsort(x, axis=-1, stable=True), tf.transpose(x, [0, 2, 1], conjugate=True), *tf.unstack(x, num=4, axis=1)],
         "indexing": lambda tf, x: [x[:, 0], x[:, -1], x[:, 1:3], x[:, ::2, 1:-1], x[:, None], x[:, :, ::-1], x[:, 1, :2]],
         "backend_functions": lambda tf, x: backend_functions(x),
     }
@@ -83,6 +84,7 @@ def cases():
     yield functions("preprocess_resnet", lambda tf, x: applications().resnet50.preprocess_input(x), image, formats=("h5",))
     yield functions("random", lambda tf, x: x + tf.random.normal((6,)) + tf.random.normal(tf.shape(x)), series, refused="tf.random.normal")
     yield functions("unique", lambda tf, x: tf.unique(tf.reshape(x, [-1]))[0], series, refused="tf.unique")
+    yield functions("argument_that_is_not_read", lambda tf, x: list(tf.math.top_k(x, 2, index_type=tf.int64)), series, refused="argument 'index_type'")
     yield case("between_layers", between_layers, oracle="tf_keras")
     yield case("named_by_the_user", two_calls, oracle="tf_keras")
 

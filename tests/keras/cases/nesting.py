@@ -27,8 +27,11 @@ def cases():
     yield case("long_weight_names", long_weight_names())
     yield case("sequential_without_input", keras.Sequential([keras.Sequential([layers.Dense(3), layers.Dense(2)])]), inputs=[ones((2, 4))])
     yield case("sequential_that_ends_in_a_model", sequential_model())
+    yield case("sequential_that_ends_in_several_outputs", sequential_of(block_of_two(), (4,)))
+    yield case("sequential_that_ends_in_states", sequential_of(layers.LSTM(3, return_state=True), (5, 4)))
     yield case("same_class_many_times", same_class())
     yield case("unused_layers_of_a_bigger_model", truncated())
+    yield case("called_by_name", called_by_name())
 
 
 def ones(shape):
@@ -51,6 +54,24 @@ def block(units=3, name=None, inputs=4):
     y = layers.BatchNormalization()(layers.Dense(units)(x))
     y = layers.PReLU()(layers.Dense(units)(y))
     return keras.Model(x, layers.BatchNormalization()(y), name=name)
+
+
+def block_of_two():
+    x = keras.Input((4,))
+    return keras.Model(x, [layers.Dense(3)(x), layers.Dense(2)(x)])
+
+
+def sequential_of(last, shape):
+    return keras.Sequential([keras.Input(shape), layers.Dense(4), last])
+
+
+# What layers call their first argument differs.
+def called_by_name():
+    x = keras.Input((5, 6, 4))
+    y = layers.Reshape((-1, 4))(inputs=layers.Resizing(3, 4)(layers.RMSNormalization()(x=x)))
+    y = layers.GRU(4, return_sequences=True)(sequences=y)
+    y = layers.MultiHeadAttention(2, 3)(query=y, value=layers.Dense(4)(y))
+    return keras.Model(x, block()(inputs=layers.GlobalAveragePooling1D()(inputs=y)))
 
 
 def nested_output():

@@ -70,7 +70,7 @@ Rows activation_layers() {
       {"LeakyReLU", leaky_relu_layer, Masking::pass, "negative_slope alpha"},
       {"PReLU", prelu, Masking::pass, "shared_axes", "inside a recurrent cell: refused"},
       {"ELU", elu_layer, Masking::pass, "alpha"},
-      {"Softmax", softmax_layer, Masking::pass, "axis robust_masking"},
+      {"Softmax", softmax_layer, Masking::pass, "axis robust_masking", "", "mask"},
       {"ThresholdedReLU", thresholded_relu, Masking::pass, "theta", "Keras 2"},
   };
   return rows;

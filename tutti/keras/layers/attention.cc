@@ -229,8 +229,9 @@ Outputs multi_head_attention(Call& c) {
   if (axes.empty()) c.config.invalid("'attention_axes' is empty");
   Ints output_shape{in.query.value.extent(-1)};
   if (c.config.has("output_shape")) output_shape = c.config.ints("output_shape");
-  // Keras 3 takes the query's mask from the tensor alone, and takes the masks off the tensors it has used: a layer that runs later on the
-  // same tensor sees none.
+  // Keras 3 takes the query's mask from the tensor alone, whatever the call says, and takes the masks off the tensors it has used: a layer
+  // that runs later on the same tensor sees none.
+  c.arguments.find("query_mask");
   Value query_mask = in.query.mask;
   if (c.lowering.keras_major >= 3)
     for (Value used : {in.query.value, in.value.value, in.key.value}) c.lowering.unmasked.insert(used.id());
@@ -317,6 +318,9 @@ Outputs additive_attention(Call& c) {
   });
 }
 
+constexpr std::string_view plain_call = "mask training return_attention_scores use_causal_mask";
+constexpr std::string_view projected_call =
+    "value key query_mask value_mask key_mask attention_mask return_attention_scores training use_causal_mask";
 constexpr std::string_view grouped_options =
     "head_dim num_query_heads num_key_value_heads dropout use_bias use_gate sliding_window flash_attention";
 
@@ -324,14 +328,14 @@ constexpr std::string_view grouped_options =
 
 Rows attention_layers() {
   static const LayerRow rows[] = {
-      {"AdditiveAttention", additive_attention, Masking::own, "use_scale dropout causal"},
-      {"Attention", attention, Masking::own, "use_scale score_mode dropout causal"},
-      {"GroupQueryAttention", grouped_query_attention, Masking::own, grouped_options},
-      {"GroupedQueryAttention", grouped_query_attention, Masking::own, grouped_options, "its name in .h5 files"},
+      {"AdditiveAttention", additive_attention, Masking::own, "use_scale dropout causal", "", plain_call},
+      {"Attention", attention, Masking::own, "use_scale score_mode dropout causal", "", plain_call},
+      {"GroupQueryAttention", grouped_query_attention, Masking::own, grouped_options, "", projected_call},
+      {"GroupedQueryAttention", grouped_query_attention, Masking::own, grouped_options, "its name in .h5 files", projected_call},
       {"MultiHeadAttention", multi_head_attention, Masking::own,
        "num_heads key_dim value_dim dropout use_bias use_gate output_shape attention_axes sliding_window flash_attention query_shape "
        "key_shape value_shape softmax_robust_masking",
-       "query, value and key of different ranks are refused"},
+       "query, value and key of different ranks are refused", projected_call},
   };
   return rows;
 }

@@ -189,7 +189,7 @@ Rows category_layers() {
   static const LayerRow rows[] = {
       {"Discretization", discretization, Masking::drop, "bin_boundaries bins num_bins epsilon output_mode sparse",
        "sparse=True is refused"},
-      {"CategoryEncoding", category_encoding, Masking::drop, "num_tokens output_mode sparse", "sparse=True is refused"},
+      {"CategoryEncoding", category_encoding, Masking::drop, "num_tokens output_mode sparse", "sparse=True is refused", "count_weights"},
       {"IntegerLookup", integer_lookup, Masking::drop,
        "max_tokens num_oov_indices mask_token oov_token vocabulary vocabulary_dtype vocabulary_size idf_weights invert output_mode sparse "
        "pad_to_max_tokens oov_method salt has_input_vocabulary",

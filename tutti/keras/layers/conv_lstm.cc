@@ -71,9 +71,9 @@ Rows conv_lstm_layers() {
       "recurrent_dropout return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major rank implementation";
   constexpr std::string_view note = "stateful: every run starts from zero states";
   static const LayerRow rows[] = {
-      {"ConvLSTM1D", conv_lstm<1>, Masking::own, options, note},
-      {"ConvLSTM2D", conv_lstm<2>, Masking::own, options, note},
-      {"ConvLSTM3D", conv_lstm<3>, Masking::own, options, note},
+      {"ConvLSTM1D", conv_lstm<1>, Masking::own, options, note, recurrent_call},
+      {"ConvLSTM2D", conv_lstm<2>, Masking::own, options, note, recurrent_call},
+      {"ConvLSTM3D", conv_lstm<3>, Masking::own, options, note, recurrent_call},
   };
   return rows;
 }

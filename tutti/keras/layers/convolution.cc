@@ -1,5 +1,6 @@
 // Convolutions: 1D, 2D and 3D are one function each kind.
 #include "tutti/base/error.h"
+#include "tutti/graph/compose.h"
 #include "tutti/keras/activations.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/lora.h"
@@ -8,6 +9,8 @@
 namespace tutti::keras {
 
 namespace {
+
+constexpr int64_t most_window_elements = 4096;  // each is a slice of the graph
 
 Windows read_windows(const Config& config, int64_t spatial) {
   Ints ones(static_cast<size_t>(spatial), 1);
@@ -93,6 +96,50 @@ Outputs separable_conv(Call& c) {
                 read_bias(c, filters));
 }
 
+// For each element of a window, in order, what the windows hold there: [batch, places..., elements, channels].
+Value gather_windows(const Config& config, Value x, const Ints& size, const Ints& strides) {
+  const size_t spatial = size.size();
+  int64_t elements = 1;
+  Ints limit = x.shape().extents(), steps(limit.size(), 1);
+  for (size_t i = 0; i < spatial; ++i) {
+    const int64_t extent = limit[i + 1];
+    if (size[i] < 1 || size[i] > extent || strides[i] < 1)
+      config.invalid("a window of {} at strides of {} does not fit {}", to_string(size), to_string(strides), to_string(x.shape()));
+    elements *= size[i];
+    if (elements > most_window_elements) config.unsupported("windows of more than {} elements", most_window_elements);
+    limit[i + 1] = (extent - size[i]) / strides[i] * strides[i] + 1;  // of the first element
+    steps[i + 1] = strides[i];
+  }
+  std::vector<Value> parts;
+  for (int64_t element = 0; element < elements; ++element) {
+    Ints start(limit.size(), 0), end = limit;
+    for (size_t i = spatial, rest = static_cast<size_t>(element); i-- > 0; rest /= static_cast<size_t>(size[i])) {
+      start[i + 1] = static_cast<int64_t>(rest) % size[i];
+      end[i + 1] += start[i + 1];
+    }
+    parts.push_back(slice(x, start, end, steps));
+  }
+  return stack(parts, -2);
+}
+
+// Keras 2: a convolution with a kernel for each place.
+template <int64_t spatial>
+Outputs locally_connected(Call& c) {
+  if (c.config.integer("implementation", 1) != 1 || c.config.text("padding", "valid") != "valid" || c.config.channels_first())
+    c.config.unsupported("only implementation=1, which goes with padding=valid, and channels_last");
+  Value x = image(c, spatial);
+  const int64_t filters = count(c.config, "filters"), batch = x.extent(0);
+  Value windows = gather_windows(c.config, x, c.config.ints("kernel_size", spatial), c.config.ints("strides", spatial, Ints(spatial, 1)));
+  Ints out(windows.shape().begin(), windows.shape().begin() + 1 + spatial);
+  out.push_back(filters);
+  const int64_t places = Shape(Ints(out.begin() + 1, out.end() - 1)).elements(), features = windows.extent(-2) * windows.extent(-1);
+  Value kernel = c.weight("kernel", {places, features, filters});
+  Value y = dot_general(reshape(windows, {batch, places, features}), kernel, {{1}, {0}, {2}, {1}});  // [places, batch, filters]
+  y = reshape(transpose(y, {1, 0, 2}), out);
+  if (c.config.flag("use_bias", true)) y = y + c.weight("bias", Ints(out.begin() + 1, out.end()));
+  return activate(c, c.config.get("activation"), y);
+}
+
 }  // namespace
 
 Rows convolution_layers() {
@@ -105,6 +152,8 @@ Rows convolution_layers() {
       "kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
   constexpr std::string_view separable =
       "filters kernel_size depth_multiplier strides padding data_format dilation_rate groups activation use_bias";
+  constexpr std::string_view local = "filters kernel_size strides padding data_format activation use_bias implementation";
+  constexpr std::string_view local_note = "Keras 2; implementation 2 and 3, and channels_first: refused";
   static const LayerRow rows[] = {
       {"Conv1D", conv<1>, Masking::drop, plain},
       {"Conv2D", conv<2>, Masking::drop, plain},
@@ -116,6 +165,8 @@ Rows convolution_layers() {
       {"DepthwiseConv2D", depthwise_conv<2>, Masking::drop, depthwise},
       {"SeparableConv1D", separable_conv<1>, Masking::drop, separable},
       {"SeparableConv2D", separable_conv<2>, Masking::drop, separable},
+      {"LocallyConnected1D", locally_connected<1>, Masking::drop, local, local_note},
+      {"LocallyConnected2D", locally_connected<2>, Masking::drop, local, local_note},
       {"Convolution1D", conv<1>, Masking::drop, plain, older_name},
       {"Convolution2D", conv<2>, Masking::drop, plain, older_name},
       {"Convolution3D", conv<3>, Masking::drop, plain, older_name},

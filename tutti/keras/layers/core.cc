@@ -107,7 +107,7 @@ Rows core_layers() {
        "sparse = true: refused; float8, GPTQ and AWQ quantization: refused"},
       {"ReversibleEmbedding", reversible_embedding, Masking::own,
        "input_dim output_dim mask_zero tie_weights reverse_dtype logit_soft_cap lora_rank lora_alpha quantization_config",
-       "float8, GPTQ and AWQ quantization: refused"},
+       "float8, GPTQ and AWQ quantization: refused", "reverse"},
       {"Identity", identity_layer, Masking::own, ""},
       {"Masking", masking, Masking::own, "mask_value"},
   };

@@ -57,8 +57,9 @@ Outputs cudnn_gru(Call& c) { return cudnn(c, {cudnn_gru_cell, 1}); }
 Rows cudnn_layers() {
   static const LayerRow rows[] = {
       {"CuDNNLSTM", cudnn_lstm, Masking::own, "units unit_forget_bias return_sequences return_state go_backwards stateful time_major",
-       "legacy files"},
-      {"CuDNNGRU", cudnn_gru, Masking::own, "units return_sequences return_state go_backwards stateful time_major", "legacy files"},
+       "legacy files", recurrent_call},
+      {"CuDNNGRU", cudnn_gru, Masking::own, "units return_sequences return_state go_backwards stateful time_major", "legacy files",
+       recurrent_call},
   };
   return rows;
 }

@@ -1,6 +1,6 @@
 // Functional models: layers called on each other's outputs, in the argument structures of Keras 3 files and of legacy ones. A layer that is
 // called several times shares its scope, and so its weights.
-#include <limits>
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -82,21 +82,19 @@ bool keeps_lists(const Json& layer) {
   return name == "TFOpLambda" || name == "SlicingOpLambda";
 }
 
-// Where call() of a Keras 3 layer takes its mask when it is not named: lstm(x, None, mask). Beyond all arguments: only by name.
-size_t mask_position(const Json& layer) {
-  static const std::set<std::string_view> second = {"Attention", "AdditiveAttention", "GlobalAveragePooling1D", "GlobalAvgPool1D"};
-  static const std::set<std::string_view> third = {"LSTM",
-                                                   "GRU",
-                                                   "SimpleRNN",
-                                                   "RNN",
-                                                   "ConvLSTM1D",
-                                                   "ConvLSTM2D",
-                                                   "ConvLSTM3D",
-                                                   "Bidirectional",
-                                                   "TimeDistributed",
-                                                   "BatchNormalization"};
-  const std::string_view name = class_name(layer);
-  return second.contains(name) ? 1 : third.contains(name) ? 2 : std::numeric_limits<size_t>::max();
+// A layer's first argument by position, the others by their names: lstm(x, None, mask), and dense(inputs=x).
+void name_arguments(Arguments& arguments, std::string_view call) {
+  static constexpr std::string_view first[] = {"inputs", "sequences", "sequence", "query", "x"};
+  auto& [positional, named] = arguments;
+  auto is_first = [](const auto& argument) { return std::find(std::begin(first), std::end(first), argument.first) != std::end(first); };
+  if (auto found = std::find_if(named.begin(), named.end(), is_first); positional.empty() && found != named.end()) {
+    positional.push_back(std::move(found->second));
+    named.erase(found);
+  }
+  size_t next = 1;
+  for (std::string_view name : words(call))
+    if (next < positional.size()) named.emplace_back(name, std::move(positional[next++]));
+  if (next > 1) positional.erase(positional.begin() + 1, positional.begin() + static_cast<std::ptrdiff_t>(next));
 }
 
 // The config of a {"class_name": "__keras_tensor__", ...}, or nullptr.
@@ -228,7 +226,7 @@ class FunctionalModel {
       if (structure != nullptr && structure->kind == Argument::Kind::object)
         for (size_t k = 0; k < structure->keys.size(); ++k)
           if (structure->keys[k] == name && structure->items[k].kind == Argument::Kind::tensor) signal = structure->items[k].tensor;
-      if (c_.arguments.find(static_cast<size_t>(-1), "mask") != nullptr) signal.mask = c_.mask(i);  // inner(x, mask=m)
+      if (c_.arguments.find("mask") != nullptr) signal.mask = c_.mask(i);  // inner(x, mask=m)
       values_[wanted[i]] = adjust_input(config_, signal, input_of_layer(*layer->second.json));
       fed_.insert(wanted[i].call);
     }
@@ -385,8 +383,7 @@ class FunctionalModel {
     if (call.kwargs != nullptr && call.kwargs->is_object())
       for (const auto& [key, value] : call.kwargs->members()) out.named.emplace_back(key, read_argument(value, call.legacy));
     if (is_operation(layer) || keeps_lists(layer)) return out;
-    if (const size_t place = mask_position(layer); !call.legacy && place < out.positional.size())
-      out.named.emplace_back("mask", std::exchange(out.positional[place], Argument()));
+    name_arguments(out, resolve(layer).row->call);
     for (Argument& argument : out.positional) make_tensors(argument, layer, call.legacy);  // legacy: what stands after _CONSTANT_VALUE
     for (auto& [key, argument] : out.named) make_tensors(argument, layer, false);
     return out;

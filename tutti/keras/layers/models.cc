@@ -72,7 +72,7 @@ Outputs sequential(Call& c) {
   if (!layers.is_list()) c.config.invalid("'layers' is a list");
   std::vector<Signal> signals = c.inputs();
   if (signals.size() != 1) c.config.invalid("a Sequential model takes one tensor; got {}", signals.size());
-  if (c.arguments.find(static_cast<size_t>(-1), "mask") != nullptr) signals[0].mask = c.mask();  // inner(x, mask=m)
+  if (c.arguments.find("mask") != nullptr) signals[0].mask = c.mask();  // inner(x, mask=m)
   LayerKeys keys;
   bool failed = false;
   for (const Json& layer : layers.items()) {

@@ -250,15 +250,16 @@ Rows normalization_layers() {
   static const LayerRow rows[] = {
       {"BatchNormalization", batch_normalization, Masking::pass,
        "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size",
-       "virtual_batch_size (Keras 2): refused"},
+       "virtual_batch_size (Keras 2): refused", usual_call, true},
       {"SyncBatchNormalization", batch_normalization, Masking::pass,
-       "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size", "Keras 2"},
+       "axis momentum epsilon center scale synchronized renorm renorm_clipping renorm_momentum fused virtual_batch_size", "Keras 2",
+       usual_call, true},
       {"LayerNormalization", layer_normalization, Masking::pass, "axis epsilon center scale rms_scaling"},
       {"RMSNormalization", rms_normalization, Masking::drop, "axis epsilon"},
       {"GroupNormalization", group_normalization, Masking::pass, "groups axis epsilon center scale"},
       {"UnitNormalization", unit_normalization, Masking::pass, "axis"},
       {"SpectralNormalization", spectral_normalization, Masking::drop, "layer power_iterations",
-       "training=True in a call (Keras 2): refused"},
+       "training=True in a call (Keras 2): refused", usual_call, true},
   };
   return rows;
 }

@@ -82,7 +82,7 @@ Rows pooling_layers() {
       {"GlobalMaxPooling1D", global_max_pooling<1>, Masking::drop, global},
       {"GlobalMaxPooling2D", global_max_pooling<2>, Masking::drop, global},
       {"GlobalMaxPooling3D", global_max_pooling<3>, Masking::drop, global},
-      {"GlobalAveragePooling1D", global_average_pooling<1>, Masking::drop, global},
+      {"GlobalAveragePooling1D", global_average_pooling<1>, Masking::drop, global, "", "mask"},
       {"GlobalAveragePooling2D", global_average_pooling<2>, Masking::drop, global},
       {"GlobalAveragePooling3D", global_average_pooling<3>, Masking::drop, global},
       {"AdaptiveMaxPooling1D", adaptive_max_pooling<1>, Masking::drop, adaptive},
@@ -100,7 +100,7 @@ Rows pooling_layers() {
       {"GlobalMaxPool1D", global_max_pooling<1>, Masking::drop, global, older_name},
       {"GlobalMaxPool2D", global_max_pooling<2>, Masking::drop, global, older_name},
       {"GlobalMaxPool3D", global_max_pooling<3>, Masking::drop, global, older_name},
-      {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, older_name},
+      {"GlobalAvgPool1D", global_average_pooling<1>, Masking::drop, global, older_name, "mask"},
       {"GlobalAvgPool2D", global_average_pooling<2>, Masking::drop, global, older_name},
       {"GlobalAvgPool3D", global_average_pooling<3>, Masking::drop, global, older_name},
   };

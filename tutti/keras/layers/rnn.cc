@@ -109,7 +109,7 @@ RecurrentInput recurrent_input(Call& c) {
   }
   for (const auto& state : states) out.states.push_back(state.value);
   // With several tensors as arguments, Keras 3 fills in no mask by itself, though it passes it on.
-  bool given = c.arguments.find(static_cast<size_t>(-1), "mask") != nullptr;
+  bool given = c.arguments.find("mask") != nullptr;
   if (c.lowering.keras_major >= 3 && !states.empty() && !given) out.mask = {};
   if (out.x.rank() < 3) c.config.invalid("takes a sequence, [batch, time, features]; got {}", to_string(out.x.shape()));
   return out;
@@ -272,6 +272,7 @@ Outputs stacked_cells_layer(Call& c) {
   return single_step(c, cells);
 }
 
+constexpr std::string_view cell_call = "states training";
 constexpr std::string_view stateful_note = "stateful: every run starts from zero states";
 
 // unit_forget_bias initialises, implementation and use_cudnn choose between equal computations.
@@ -283,24 +284,26 @@ Rows recurrent_layers() {
        "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout return_sequences return_state "
        "go_backwards "
        "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
-       stateful_note},
+       stateful_note, recurrent_call},
       {"GRU", gru, Masking::own,
        "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after return_sequences return_state go_backwards "
        "stateful unroll zero_output_for_mask time_major implementation use_cudnn",
-       stateful_note},
+       stateful_note, recurrent_call},
       {"SimpleRNN", simple_rnn, Masking::own,
        "units activation use_bias dropout recurrent_dropout return_sequences return_state go_backwards stateful unroll "
        "zero_output_for_mask "
        "time_major implementation",
-       stateful_note},
+       stateful_note, recurrent_call},
       {"RNN", rnn, Masking::own,
-       "cell return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major num_constants", stateful_note},
+       "cell return_sequences return_state go_backwards stateful unroll zero_output_for_mask time_major num_constants", stateful_note,
+       recurrent_call},
       {"LSTMCell", cell_layer<lstm_kind>, Masking::drop,
-       "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout implementation"},
+       "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout implementation", "", cell_call},
       {"GRUCell", cell_layer<gru_kind>, Masking::drop,
-       "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after implementation"},
-      {"SimpleRNNCell", cell_layer<simple_rnn_kind>, Masking::drop, "units activation use_bias dropout recurrent_dropout implementation"},
-      {"StackedRNNCells", stacked_cells_layer, Masking::drop, "cells reverse_state_order"},
+       "units activation recurrent_activation use_bias dropout recurrent_dropout reset_after implementation", "", cell_call},
+      {"SimpleRNNCell", cell_layer<simple_rnn_kind>, Masking::drop, "units activation use_bias dropout recurrent_dropout implementation",
+       "", cell_call},
+      {"StackedRNNCells", stacked_cells_layer, Masking::drop, "cells reverse_state_order", "", cell_call},
   };
   return rows;
 }

@@ -6,6 +6,8 @@
 
 namespace tutti::keras {
 
+inline constexpr std::string_view recurrent_call = "initial_state mask training";  // of LayerRow
+
 struct Cell {
   CellKind kind;
   Call call;  // on the cell's scope

@@ -154,15 +154,14 @@ void count_activities(Call& c, size_t before, int64_t time) {
   for (size_t i = before; i < activities.size(); ++i) activities[i].second = activities[i].second * static_cast<double>(time);
 }
 
-// Whether a layer, or one in it, computes with what all samples of a call have in common, or changes with each call.
-bool sees_calls(const Json& json) {
-  if (json.is_list()) return std::any_of(json.items().begin(), json.items().end(), sees_calls);
+// Whether a layer, or one in it, does.
+bool mixes_samples(const Json& json) {
+  if (json.is_list()) return std::any_of(json.items().begin(), json.items().end(), mixes_samples);
   if (!json.is_object()) return false;
-  static constexpr std::string_view names[] = {"BatchNormalization", "SyncBatchNormalization", "SpectralNormalization"};
   const Json* name = json.find("class_name");
-  if (name != nullptr && name->is_string() && std::find(std::begin(names), std::end(names), name->as_string()) != std::end(names))
-    return true;
-  return std::any_of(json.members().begin(), json.members().end(), [](const auto& member) { return sees_calls(member.second); });
+  const LayerRow* row = name != nullptr && name->is_string() ? find_layer(name->as_string()).row : nullptr;
+  if (row != nullptr && row->mixes_samples) return true;
+  return std::any_of(json.members().begin(), json.members().end(), [](const auto& member) { return mixes_samples(member.second); });
 }
 
 Argument argument_at(const Argument& argument, int64_t time) {
@@ -203,7 +202,8 @@ Outputs time_distributed(Call& c) {
   int64_t batch = c.x().extent(0), time = c.x().rank() > 1 ? c.x().extent(1) : 0;
   const Argument* given = c.arguments.find(0, "inputs");
   if (given == nullptr) c.config.invalid("is called without inputs");
-  if (c.lowering.fit != nullptr && c.lowering.fit->training && time > 0 && sees_calls(layer)) return call_by_call(c, layer, *given, time);
+  if (c.lowering.fit != nullptr && c.lowering.fit->training && time > 0 && mixes_samples(layer))
+    return call_by_call(c, layer, *given, time);
   Arguments arguments;
   arguments.positional.push_back(fold_argument(c, *given));
   if (Value mask = c.mask(); mask && mask.rank() > 2) arguments.named.emplace_back("mask", Signal{fold_time(c, mask), {}});
@@ -221,7 +221,7 @@ Outputs time_distributed(Call& c) {
 
 Rows wrapper_layers() {
   static const LayerRow rows[] = {
-      {"Bidirectional", bidirectional, Masking::own, "layer merge_mode backward_layer num_constants"},
+      {"Bidirectional", bidirectional, Masking::own, "layer merge_mode backward_layer num_constants", "", recurrent_call},
       {"TimeDistributed", time_distributed, Masking::own, "layer", "a stateful layer inside is refused"},
   };
   return rows;

@@ -18,7 +18,7 @@ std::optional<int64_t> bound(const Config& config, const Json& slice, std::strin
 
 // The parts of x[key]: the one that was given, or those of a tuple.
 std::vector<Argument> subkeys(Call& c) {
-  const Argument* key = c.arguments.positional.size() > 1 ? &c.arguments.positional[1] : c.arguments.find(1, "key");
+  const Argument* key = c.arguments.given(1, "key");
   if (key == nullptr) c.config.invalid("is called without 'key'");
   return key->kind == Argument::Kind::list ? key->items : std::vector<Argument>{*key};
 }

@@ -77,10 +77,8 @@ Outputs tensordot(Call& c) {
 
 Outputs einsum_(Call& c) {
   std::vector<Operand> operands;
-  for (const Argument& argument : c.arguments.positional) operands.push_back(to_operand(c, argument, "operands"));
+  for (const Argument& argument : c.arguments.in_order()) operands.push_back(to_operand(c, argument, "operands"));
   if (operands.empty()) c.config.invalid("is called without tensors");
-  for (const auto& [name, argument] : c.arguments.named)
-    if (!argument.is_null()) c.config.unsupported("argument '{}' is not known here", name);
   auto values = promoted(operands);
   if (values[0].dtype() == DType::i8)
     for (Value& v : values) v = convert(v, DType::i32);

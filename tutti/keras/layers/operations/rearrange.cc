@@ -51,7 +51,7 @@ Names joined(const std::vector<Names>& groups) {
 void split_axis(Call& c, const Names& group, int64_t extent, Ints& out) {
   int64_t known = 1, open = -1;
   for (const std::string& name : group) {
-    const Argument* length = c.arguments.find(static_cast<size_t>(-1), name);
+    const Argument* length = c.arguments.find(name);
     bool given = length != nullptr && length->kind == Argument::Kind::constant && length->constant.is_int();
     if (!given && group.size() > 1 && open >= 0) c.config.invalid("the length of '{}' is not known", escape(name, 40));
     int64_t size = given ? length->constant.as_int() : 1;

@@ -301,7 +301,7 @@ Outputs triu(Call& c) { return triangle(c, Direction::GE); }
 
 Outputs meshgrid(Call& c) {
   std::vector<Value> axes;
-  for (const Argument& argument : c.arguments.positional) axes.push_back(flatten(to_operand(c, argument, "x").value()));
+  for (const Argument& argument : c.arguments.in_order()) axes.push_back(flatten(to_operand(c, argument, "x").value()));
   std::string indexing = c.config.text("indexing", "xy");
   if (indexing != "xy" && indexing != "ij") c.config.invalid("'indexing' is xy or ij; got '{}'", indexing);
   if (axes.empty()) c.config.invalid("is called without tensors");

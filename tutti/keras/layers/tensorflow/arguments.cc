@@ -29,9 +29,7 @@ std::string_view label(const char* name) { return name != nullptr ? name : "the 
 
 }  // namespace
 
-const Argument* find(Call& c, const char* name) {
-  return name == nullptr ? c.arguments.find(0, "") : c.arguments.find(static_cast<size_t>(-1), name);
-}
+const Argument* find(Call& c, const char* name) { return name == nullptr ? c.arguments.find(0, "") : c.arguments.find(name); }
 
 const Argument& argument(Call& c, const char* name) {
   const Argument* found = find(c, name);

@@ -137,7 +137,8 @@ Outputs pad_tensor(Call& c) {
   if (!fits) c.config.invalid("'paddings' has two counts an axis, not negative");
   std::string mode = text(c, "mode", "CONSTANT");
   std::transform(mode.begin(), mode.end(), mode.begin(), [](char letter) { return static_cast<char>(std::tolower(letter)); });
-  if (mode == "constant") return pad(x, PadMode::constant, low, high, number(c, "constant_values", 0));
+  const double constant = number(c, "constant_values", 0);
+  if (mode == "constant") return pad(x, PadMode::constant, low, high, constant);
   if (mode == "reflect") return pad(x, PadMode::reflect, low, high);
   if (mode == "symmetric") return pad(x, PadMode::symmetric, low, high);
   c.config.invalid("'mode' is constant, reflect or symmetric; got '{}'", mode);
@@ -294,9 +295,7 @@ bool is_new_axis(const Argument& index) { return index.is_null(); }
 // x[slice_spec]: integers, slices, "Ellipsis", null for a new axis, or a tensor of one index.
 Outputs get_item(Call& c) {
   Value x = tensor(c);
-  const Argument* spec = nullptr;
-  for (const auto& [name, value] : c.arguments.named)
-    if (name == "slice_spec") spec = &value;
+  const Argument* spec = c.arguments.given(1, "slice_spec");
   if (spec == nullptr) c.config.invalid("slice_spec is missing");
   std::vector<Argument> indices = spec->kind == Argument::Kind::list ? spec->items : std::vector<Argument>{*spec};
   int64_t used = 0, at = 0;

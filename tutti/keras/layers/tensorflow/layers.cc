@@ -18,6 +18,9 @@ Outputs call_function(Call& c) {
   static const std::vector<tf::Function> functions = all_functions();
   std::string given = c.config.text("function"), name = given;
   if (name.starts_with("compat.v1.")) name = name.substr(10);
+  // What changes no result: a name, promises about the values, what the shapes tell anyway.
+  for (const char* hint : {"name", "num", "sorted", "stable", "conjugate", "validate_indices", "optimize", "a_is_sparse", "b_is_sparse"})
+    tf::find(c, hint);
   std::vector<std::string> known;
   for (const auto& function : functions) {
     if (function.name == name) return function.run(c);
