@@ -275,7 +275,8 @@ Json without_old_options(const Json& json) {
   if (!json.is_object()) return json;
   Json out = Json::object();
   for (const auto& [key, value] : json.members())
-    if (!(key == "time_major" && value.is_bool() && !value.as_bool())) out.set(key, without_old_options(value));
+    if (key != "shared_object_id" && !(key == "time_major" && value.is_bool() && !value.as_bool()))
+      out.set(key, without_old_options(value));
   return out;
 }
 
