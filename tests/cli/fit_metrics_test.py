@@ -127,6 +127,7 @@ class FitMetrics(FitTest):
         self.save_arrays(w=np.ones(50, "float32"))
         self.refuse_jobs(JOB + "class_weight = [1, 2]\nsample_weight = 'w.npy'\n", "hint: one of them")
         self.refuse_jobs(JOB + "class_weight = { a = 2 }\n", "classes are whole numbers; got 'a'")
+        self.refuse_jobs(JOB + "class_weight = { 0 = nan }\n", "weights are finite numbers; got NaN")
 
     def test_the_learning_rate_falls_on_a_plateau(self):
         net = classifier()
