@@ -208,9 +208,9 @@ class Fit(FitTest):
         for keys in (
             'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10 }',
             'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10, initial_learning_rate = 1 }',
-            'optimizer = { name = "sgd", momentum = 0, use_ema = true, ema_overwrite_frequency = 2.0 }',
+            'optimizer = { name = "sgd", momentum = 0, use_ema = true, ema_overwrite_frequency = 2.0 }\nmetrics = [{ name = "one_hot_mean_io_u", num_classes = 3 }]',
             'optimizer = "sgd"\nmetrics = "accuracy"',
-            'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, threshold = 1, average = "micro" }]',
+            'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, threshold = 1, average = "micro" }, { name = "one_hot_mean_io_u", num_classes = 3 }]',
         ):
             self.run_jobs(job_in_order("a", 1, 'loss = "categorical_crossentropy"\n' + keys))
             opened = keras.models.load_model(self.folder / "out/a/model.keras")

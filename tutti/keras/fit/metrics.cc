@@ -197,6 +197,8 @@ const MetricRow& row_of_metric(const Named& named) {
   return find_row(rows, named);
 }
 
+std::string logged_name(const MetricRow& row) { return std::string(row.names.substr(0, row.names.find(' '))); }
+
 bool is_accuracy(const std::string& name) { return plain_name(name) == "accuracy" || plain_name(name) == "acc"; }
 
 const char* fitting_accuracy(const Shape& target, const Shape& prediction) {
@@ -220,7 +222,7 @@ Metric::Metric(const Json& json, const Shape& target, const Shape& prediction)
     : name_(given_name(json)), named_(read_named(json, "metric")) {
   if (json.is_string() && is_accuracy(name_)) named_.name = fitting_accuracy(target, prediction);
   row_ = &row_of_metric(named_);
-  if (name_.empty()) name_ = std::string(row_->names.substr(0, row_->names.find(' ')));
+  if (name_.empty()) name_ = logged_name(*row_);
   if (row_->names.starts_with("logcosh ")) named_.name = "log_cosh";  // the loss
   check_arguments(named_, std::string(row_->options) + " dtype");
   const Config config = named_.config();
@@ -238,7 +240,12 @@ std::optional<bool> Metric::rises() const {
   return row_->better == Better::more;
 }
 
-Json written_metric(const Named& named) { return written_arguments(named, row_of_metric(named).options); }
+Json written_metric(const Named& named) {
+  const MetricRow& row = row_of_metric(named);
+  Json out = written_arguments(named, row.options);
+  out.set("name", logged_name(row));
+  return out;
+}
 
 Value Metric::sums(const MetricInputs& inputs) const {
   const auto f32 = [](Value x) { return x ? convert(x, DType::f32) : x; };

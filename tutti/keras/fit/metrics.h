@@ -37,7 +37,7 @@ class Metric {
   const struct MetricRow* row_;
 };
 
-// Its arguments as Keras takes them.
+// Its arguments as Keras takes them, with its name: Keras would make up another one for the second of a kind in a process.
 Json written_metric(const Named& named);
 
 }  // namespace tutti::keras
