@@ -127,6 +127,7 @@ class FitMetrics(FitTest):
         self.save_arrays(w=np.ones(50, "float32"))
         self.refuse_jobs(JOB + "class_weight = [1, 2]\nsample_weight = 'w.npy'\n", "hint: one of them")
         self.refuse_jobs(JOB + "class_weight = { a = 2 }\n", "classes are whole numbers; got 'a'")
+        self.refuse_jobs(JOB + "class_weight = { 0 = nan }\n", "weights are finite numbers; got NaN")
 
     def test_the_learning_rate_falls_on_a_plateau(self):
         net = classifier()
@@ -145,7 +146,7 @@ class FitMetrics(FitTest):
         self.assertEqual(float(opened.optimizer.learning_rate), float(net.optimizer.learning_rate))
         self.refuse_jobs(job + 'schedule = { name = "cosine_decay", decay_steps = 9 }\noptimizer = "sgd"\n', "which a schedule sets")
         self.refuse_jobs(job.replace("val_loss", "val_los"), "did you mean 'val_loss'")
-        self.refuse_jobs(job.replace("0.5", "1.5"), "'factor' is from 0 to less than 1")
+        self.refuse_jobs(job.replace("0.5", "1.5"), "'factor' is a finite number in [0,1)")
 
     def test_what_is_monitored_is_known_by_its_class_not_its_name(self):
         for metric, monitor in ((M.SparseCategoricalCrossentropy(name="dist"), "val_dist"), (M.SparseCategoricalAccuracy(name="logic"), "val_logic")):

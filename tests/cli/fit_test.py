@@ -207,13 +207,26 @@ class Fit(FitTest):
         self.save_arrays(y=np.eye(3, dtype="float32")[self.y])
         for keys in (
             'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10 }',
-            'optimizer = { name = "sgd", momentum = 0 }',
+            'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10, initial_learning_rate = 1 }',
+            'optimizer = { name = "sgd", momentum = 0, use_ema = true, ema_overwrite_frequency = 2.0 }\nmetrics = [{ name = "one_hot_mean_io_u", num_classes = 3 }]',
             'optimizer = "sgd"\nmetrics = "accuracy"',
-            'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, average = "micro" }]',
+            'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, threshold = 1, average = "micro" }, { name = "one_hot_mean_io_u", num_classes = 3 }]',
         ):
             self.run_jobs(job_in_order("a", 1, 'loss = "categorical_crossentropy"\n' + keys))
             opened = keras.models.load_model(self.folder / "out/a/model.keras")
-            opened.fit(self.x, np.eye(3, dtype="float32")[self.y], verbose=0)
+            if "= 1 }" in keys:
+                self.assertTrue(0.5 < float(opened.optimizer.learning_rate) < 1)
+            self.assertLessEqual(set(opened.fit(self.x, np.eye(3, dtype="float32")[self.y], verbose=0).history), set(self.history()))
+        # A model that is beside another and inside of it stays one.
+        shared = keras.Sequential([keras.Input((6,)), layers.Dense(6, "tanh")])
+        net = self.save(keras.Sequential([keras.Input((6,)), shared, keras.Sequential([keras.Input((6,)), shared, layers.Dense(3)])]))
+        self.run_jobs(job_in_order("a", 2, 'loss = "mse"\noptimizer = { name = "adam", learning_rate = 0.01 }'))
+        net.compile(loss="mse", optimizer=keras.optimizers.Adam(0.01))
+        net.fit(self.x, np.eye(3, dtype="float32")[self.y], epochs=2, batch_size=16, shuffle=False, verbose=0)
+        opened = keras.models.load_model(self.folder / "out/a/model.keras")
+        self.assertEqual(len(opened.weights), 4)
+        for a, b in zip(opened.get_weights() + opened.optimizer.variables[2:], net.get_weights() + net.optimizer.variables[2:]):
+            self.expect_close(a, b, 1e-3)
 
     def test_a_model_in_words_learns(self):
         self.run_jobs(
@@ -429,14 +442,20 @@ class Fit(FitTest):
         self.save(classifier())
         good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\n'
         for text, words in {
-            good + 'optimizer = { name = "sgd", learning_rate = nan }': "'learning_rate' is finite; got NaN",
-            good + 'optimizer = { name = "sgd", learning_rate = -0.1 }': "'learning_rate' is a number from 0",
-            good + 'optimizer = { name = "sgd", learning_rate = "fast" }': "'learning_rate' is a number from 0",
-            good + 'optimizer = { name = "sgd", momentum = 7.0 }': "'momentum' is between 0 and 1; got 7",
+            good + 'optimizer = { name = "sgd", learning_rate = nan }': "'learning_rate' is a finite number from 0; got NaN",
+            good + 'optimizer = { name = "sgd", learning_rate = -0.1 }': "'learning_rate' is a finite number from 0",
+            good + 'optimizer = { name = "sgd", learning_rate = "fast" }': "'learning_rate' is a finite number from 0",
+            good + 'optimizer = { name = "sgd", momentum = 7.0 }': "'momentum' is a finite number in [0,1]; got 7",
             good + 'optimizer = { name = "loss_scale_optimizer" }': "has an 'inner_optimizer'",
-            good + 'schedule = { name = "cosine_decay", decay_steps = inf }': "'decay_steps' is finite",
+            good + 'schedule = { name = "cosine_decay", decay_steps = inf }': "'decay_steps' is a finite number above 0",
+            good + 'optimizer = { name = "lion", beta_1 = 0 }': "'beta_1' is a finite number in (0,1]; got 0",
+            good + 'optimizer = { name = "sgd", use_ema = true, ema_overwrite_frequency = 2.5 }': "'ema_overwrite_frequency' is a whole number from 0; got 2.5",
+            good + 'early_stopping = { monitor = "loss", min_delta = nan }': "'min_delta' is a finite number; got NaN",
+            good + 'early_stopping = { monitor = "loss", baseline = inf }': "'baseline' is a finite number",
+            good + 'reduce_on_plateau = { monitor = "loss", min_lr = nan }': "'min_lr' is a finite number",
+            good + 'metrics = [{ name = "f1_score", threshold = 2 }]': "'threshold' is a finite number in (0,1]; got 2",
             good + 'loss_weights = "much"': "loss_weights are numbers",
-            good + 'reduce_on_plateau = { monitor = "loss", factor = -1.0 }': "'factor' is from 0 to less than 1",
+            good + 'reduce_on_plateau = { monitor = "loss", factor = -1.0 }': "'factor' is a finite number in [0,1); got -1",
             good.replace("sparse_categorical_crossentropy", "categorical_generalized_cross_entropy").replace("y.npy", "beyond.npy"): "the label of sample 2 is 9",
             good.replace("y.npy", "huge.npy"): "sample 3 of 'huge.npy' holds 1099511627776",
         }.items():

@@ -91,6 +91,7 @@ def optimizer_cases():
         "accumulation_nadam": lambda: o.Nadam(0.01, gradient_accumulation_steps=2),
         "loss_scale": lambda: o.Adam(0.01, loss_scale_factor=1024.0),
         "loss_scale_dynamic": lambda: o.LossScaleOptimizer(o.SGD(0.1, momentum=0.5, gradient_accumulation_steps=2), initial_scale=64.0, dynamic_growth_steps=7),
+        "loss_scale_adafactor": lambda: o.LossScaleOptimizer(o.Adafactor(0.05), initial_scale=64.0),
         "several": lambda: o.MultiOptimizer(o.OptimizerMap(o.SGD(0.1, momentum=0.5), {".*dense_1/.*": o.Adam(0.01, clipnorm=0.1)})),
         # The first steps overflow: they are left out until the scale has been halved often enough.
         "loss_scale_overflows": lambda: o.LossScaleOptimizer(o.Adam(0.01), initial_scale=2.0**127),
@@ -317,6 +318,12 @@ def option_cases():
         return keras.Model(x, L.Dense(3)(norm(dense(norm(dense(x))))))
 
     yield case("shared_layers", shared, data, "mse", optimizer=sgd)
+
+    def shared_inside():
+        shared = keras.Sequential([keras.Input((6,)), L.Dense(6, "tanh", kernel_regularizer="l2")])
+        return keras.Sequential([keras.Input((6,)), shared, keras.Sequential([keras.Input((6,)), shared, L.Dense(3)])])
+
+    yield case("shared_inside_and_beside", shared_inside, data, "mse", optimizer=lambda: optimizers.Adam(0.01))
 
     def shared_activity():
         x = keras.Input((6,))

@@ -76,32 +76,50 @@ class Trained {
     return static_cast<double>(loss.back());
   }
 
-  // Of the variables, which lie in the order of those of the end.
+  // Of the variables, which lie in the order of those of the end, and of the optimizer's, so that Keras goes on with what is written.
   std::string difference(const fs::path& end, double tolerance) {
     const keras::Model expected = keras::load(end);
     const auto ours = case_.model.variables().flatten(), theirs = expected.variables().flatten();
     for (size_t i = 0; i < ours.size(); ++i) {
-      if (!is_float(ours[i]->type.dtype)) continue;
-      Tensor now = ours[i]->value;
-      if (const auto found = states_.find(ours[i]->path); found != states_.end()) {
-        now = Tensor(found->second->type());
-        device_->to_host(*found->second, now.bytes());
-        if (stacked_) now = now.part(1);
-      }
-      now = now.converted(DType::f32);
-      const Tensor then = theirs[i]->value.converted(DType::f32);
-      double largest = 0, worst = 0;
-      for (size_t k = 0; k < now.as<float>().size(); ++k) {
-        const double a = static_cast<double>(std::as_const(now).as<float>()[k]), b = static_cast<double>(then.as<float>()[k]);
-        largest = std::max(largest, std::fabs(b));
-        worst = std::max(worst, std::isfinite(a) ? std::fabs(a - b) : 1e30);
-      }
-      if (worst > tolerance * largest) return fmt::format("{} is off by {} of {}", ours[i]->path, worst, largest);
+      const auto now = state(ours[i]->path);
+      const std::string said = apart(ours[i]->path, now ? *now : ours[i]->value, theirs[i]->value, tolerance, 0);
+      if (!said.empty()) return said;
     }
-    return "";
+    const auto of_optimizer = expected.optimizer_variables();
+    for (size_t i = 0; i < of_optimizer.size(); ++i) {
+      const auto now = state(optimizer_state(i));
+      if (!now && i + 1 < of_optimizer.size()) continue;  // a counter that nobody reads
+      if (!now) return fmt::format("there is no {}", optimizer_state(i));
+      constexpr double nearly_nothing = 1e-6;  // moments of weights that have hardly any gradient
+      const std::string said = apart(optimizer_state(i), *now, of_optimizer[i], 10 * tolerance, nearly_nothing);
+      if (!said.empty()) return said;
+    }
+    return state(optimizer_state(of_optimizer.size())) ? "the optimizer has more variables than Keras's" : "";
   }
 
  private:
+  std::optional<Tensor> state(const std::string& name) {
+    const auto found = states_.find(name);
+    if (found == states_.end()) return {};
+    Tensor out(found->second->type());
+    device_->to_host(*found->second, out.bytes());
+    return stacked_ ? out.part(1) : out;
+  }
+
+  static std::string apart(const std::string& name, const Tensor& ours, const Tensor& theirs, double tolerance, double absolute) {
+    if (!(ours.shape() == theirs.shape()))
+      return fmt::format("{} is {}, expected {}", name, to_string(ours.type()), to_string(theirs.type()));
+    if (!is_float(ours.dtype())) return "";
+    const Tensor now = ours.converted(DType::f32), then = theirs.converted(DType::f32);
+    double largest = 0, worst = 0;
+    for (size_t k = 0; k < now.as<float>().size(); ++k) {
+      const double a = static_cast<double>(now.as<float>()[k]), b = static_cast<double>(then.as<float>()[k]);
+      largest = std::max(largest, std::fabs(b));
+      worst = std::max(worst, std::isfinite(a) ? std::fabs(a - b) : 1e30);
+    }
+    return worst > tolerance * largest + absolute ? fmt::format("{} is off by {} of {}", name, worst, largest) : "";
+  }
+
   FitCase& case_;
   bool stacked_;
   std::shared_ptr<Device> device_;

@@ -156,10 +156,27 @@ class PathBinding {
   std::vector<std::string>& problems_;
 };
 
+// Whether the first variable without a value has the name of one that has it, that of its layer included: Keras keeps a layer of several
+// models once, and of one that it came to know inside of a model it forgets to say which it is.
+bool is_kept_once(const Scope& model) {
+  const auto variables = model.flatten();
+  const auto name = [](const Variable* one) {
+    const size_t layer = one->path.rfind('/', one->path.size() - one->name.size() - 2);
+    return std::string_view(one->path).substr(layer == std::string::npos ? 0 : layer + 1);
+  };
+  const auto missing = std::find_if(variables.begin(), variables.end(), [](const Variable* one) { return one->value.empty(); });
+  return missing != variables.end() && std::any_of(variables.begin(), variables.end(),
+                                                   [&](const Variable* one) { return !one->value.empty() && name(one) == name(*missing); });
+}
+
 }  // namespace
 
 void bind_by_path(Scope& model, const Hdf5File& file, int keras_major, std::vector<std::string>& problems) {
+  const size_t before = problems.size();
   PathBinding(file, keras_major < 3, problems).bind(model, "");
+  if (problems.size() > before && is_kept_once(model))
+    problems.push_back(
+        "[keras] a layer is part of two others, and the file does not say so: Keras itself does not open it; hint: save the model as .h5");
 }
 
 namespace {

@@ -238,6 +238,15 @@ Outputs Lowering::run(const FoundRow& found, const Config& config, Scope& scope,
   return outputs;
 }
 
+Scope& Lowering::scope_of(const Json& layer, Scope& parent, const std::string& key) {
+  // Keras 2 numbers every layer, and keeps the weights of one as often as it is somewhere.
+  const Json* id = keras_major < 3 ? nullptr : layer.find("shared_object_id");
+  if (id == nullptr || !id->is_int()) return parent.child(key, layer_name(layer));
+  Scope*& found = shared_[id->as_int()];
+  if (found == nullptr) found = &parent.child(key, layer_name(layer));
+  return *found;
+}
+
 Value* Fit::update_of(const Variable& variable) {
   for (auto& [one, next] : updates)
     if (one == &variable) return &next;
@@ -431,7 +440,7 @@ Arguments as_arguments(std::vector<Signal> inputs) {
 
 Outputs Call::child(const std::string& key, const Json& layer, const Arguments& inner) {
   if (!layer.is_object()) config.invalid("'{}' is a serialized layer; got {}", key, escape(layer.dump(), 60));
-  return lowering.run(layer, scope_.child(key, layer_name(layer)), inner);
+  return lowering.run(layer, lowering.scope_of(layer, scope_, key), inner);
 }
 
 Outputs Call::child(const std::string& key, const Json& layer, std::vector<Signal> inputs) {

@@ -83,6 +83,8 @@ class Lowering {
   Outputs run(const Json& layer, Scope& scope, const Arguments& arguments);
   // The call of a serialized layer that another layer runs its own way (RNN its cell), options checked.
   Call open(const Json& layer, Scope& scope, const Arguments& arguments);
+  // The scope of a layer inside of another: its own, or that of the same layer elsewhere, where a .keras file says that it is shared.
+  Scope& scope_of(const Json& layer, Scope& parent, const std::string& key);
   // The graph's parameter for a variable, made once.
   Value parameter(Variable& variable);
   // From now on `value` is seen in the variable's place; gradients flow through it to the variable.
@@ -93,6 +95,7 @@ class Lowering {
   Outputs run(const FoundRow& found, const Config& config, Scope& scope, const Arguments& arguments);
   int depth_ = 0;
   std::map<const Variable*, Value> parameters_;
+  std::map<int64_t, Scope*> shared_;
 };
 
 // Whether a layer of a Functional model is called in the way of Keras 3: each call an object, where older files have lists of tensors.

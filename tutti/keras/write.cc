@@ -8,7 +8,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/base/zip_writer.h"
-#include "tutti/keras/fit/named.h"
+#include "tutti/keras/fit/losses.h"
+#include "tutti/keras/fit/metrics.h"
 #include "tutti/keras/hdf5/writer.h"
 
 namespace tutti::keras {
@@ -66,22 +67,21 @@ namespace {
 
 // {"name": "log_cosh", arguments} of a job file as Keras serializes it; text and what is serialized already stay. Lists and tables by
 // output are gone through.
-Json serialized(const Json& json, const char* module) {
+Json serialized(const Json& json, const char* module, Json (*written)(const Named&)) {
   if (json.is_list()) {
     Json out = Json::list();
-    for (const Json& item : json.items()) out.push(serialized(item, module));
+    for (const Json& item : json.items()) out.push(serialized(item, module, written));
     return out;
   }
   if (!json.is_object() || json.has("class_name")) return json;
   Json out = Json::object();
   if (!json.has("name")) {
-    for (const auto& [key, value] : json.members()) out.set(key, serialized(value, module));
+    for (const auto& [key, value] : json.members()) out.set(key, serialized(value, module, written));
     return out;
   }
-  for (const auto& [key, value] : json.members())
-    if (key != "name") out.set(key, key == "beta" && value.is_int() ? Json(value.as_number()) : value);  // FBetaScore takes no whole number
+  const Named named = read_named(json, module);
   return JsonMembers{
-      {"module", module}, {"class_name", class_of_name(json.at("name").as_string())}, {"config", out}, {"registered_name", nullptr}};
+      {"module", module}, {"class_name", class_of_name(named.name)}, {"config", written(named)}, {"registered_name", nullptr}};
 }
 
 }  // namespace
@@ -110,10 +110,10 @@ void write_model(const std::string& path, const Model& model, const CompiledWith
   Json config = with_module(model.config());
   if (compiled != nullptr)
     config.set("compile_config", JsonMembers{{"optimizer", compiled->optimizer},
-                                             {"loss", serialized(compiled->loss, "keras.losses")},
+                                             {"loss", serialized(compiled->loss, "keras.losses", written_loss)},
                                              {"loss_weights", compiled->loss_weights},
-                                             {"metrics", serialized(compiled->metrics, "keras.metrics")},
-                                             {"weighted_metrics", serialized(compiled->weighted_metrics, "keras.metrics")},
+                                             {"metrics", serialized(compiled->metrics, "keras.metrics", written_metric)},
+                                             {"weighted_metrics", serialized(compiled->weighted_metrics, "keras.metrics", written_metric)},
                                              {"run_eagerly", false},
                                              {"steps_per_execution", 1},
                                              {"jit_compile", false}});

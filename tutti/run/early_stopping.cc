@@ -3,9 +3,9 @@
 namespace tutti {
 
 EarlyStopping::EarlyStopping(const Json& options)
-    : EarlyStopping(
-          read_callback(options, "early_stopping", "monitor min_delta patience mode baseline restore_best_weights start_from_epoch verbose")
-              .config()) {}
+    : EarlyStopping(read_callback(options, "early_stopping",
+                                  "monitor min_delta(,) patience{,} mode baseline(,) restore_best_weights start_from_epoch{,} verbose")
+                        .config()) {}
 
 EarlyStopping::EarlyStopping(const keras::Config& config)
     : monitor_(config, 0),

@@ -65,7 +65,8 @@ std::pair<FitData, FitData> split(const FitData& data, int64_t first) {
 std::map<int64_t, float> weights_by_class(const Json& json) {
   std::map<int64_t, float> out;
   const auto add = [&](int64_t label, const Json& weight) {
-    if (!weight.is_number()) fail<InvalidArgument>("fit", "class_weight: weights are numbers; got {}", escape(weight.dump(), 60));
+    if (!weight.is_number() || !std::isfinite(weight.as_number()))
+      fail<InvalidArgument>("fit", "class_weight: weights are finite numbers; got {}", escape(weight.dump(), 60));
     out[label] = static_cast<float>(weight.as_number());
   };
   if (json.is_list()) {

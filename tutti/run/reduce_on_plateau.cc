@@ -2,23 +2,19 @@
 
 #include <algorithm>
 
-#include "tutti/base/error.h"
-
 namespace tutti {
 
 ReduceOnPlateau::ReduceOnPlateau(const Json& options)
     : ReduceOnPlateau(
-          read_callback(options, "reduce_on_plateau", "monitor factor patience verbose mode min_delta cooldown min_lr").config()) {}
+          read_callback(options, "reduce_on_plateau", "monitor factor[0,1) patience{,} verbose mode min_delta(,) cooldown{,} min_lr(,)")
+              .config()) {}
 
 ReduceOnPlateau::ReduceOnPlateau(const keras::Config& config)
     : monitor_(config, 1e-4),
       factor_(config.number("factor", 0.1)),
       least_(config.number("min_lr", 0)),
       patience_(config.integer("patience", 10)),
-      cooldown_(config.integer("cooldown", 0)) {
-  if (!(factor_ >= 0 && factor_ < 1))
-    fail<InvalidArgument>("fit", "{}: 'factor' is from 0 to less than 1; got {}", config.where(), factor_);
-}
+      cooldown_(config.integer("cooldown", 0)) {}
 
 Json ReduceOnPlateau::memory() const { return JsonList{best_ ? Json(*best_) : Json(), wait_, cooling_}; }
 

@@ -24,6 +24,10 @@ def cases():
     yield case("composite_layers_inside", composite_layers())
     yield case("composite_layers_frozen", composite_layers(frozen=True))
     yield case("layer_of_two_models", layer_of_two_models(), formats=("h5",))  # Keras cannot read its own .keras of it
+    yield case("layer_of_two_models_is_kept_once", layer_of_two_models(), formats=("keras",), refused="hint: save the model as .h5")
+    yield case("model_beside_another_that_has_it", beside_and_inside())
+    yield case("model_beside_its_wrapper", beside_its_wrapper())
+    yield case("cell_of_two_layers", cell_of_two_layers(), formats=("h5",))  # nor of this
     yield case("long_weight_names", long_weight_names())
     yield case("sequential_without_input", keras.Sequential([keras.Sequential([layers.Dense(3), layers.Dense(2)])]), inputs=[ones((2, 4))])
     yield case("sequential_that_ends_in_a_model", sequential_model())
@@ -162,6 +166,22 @@ def layer_of_two_models():
     second = keras.Model(x, layers.Dense(3)(shared(x)))
     outer = keras.Input((4,))
     return keras.Model(outer, [first(outer), second(outer)])
+
+
+def beside_and_inside():
+    """A .keras file holds the weights of the shared one once, and says by a number that it is shared."""
+    shared = block(4)
+    return keras.Sequential([keras.Input((4,)), shared, keras.Sequential([keras.Input((4,)), shared, layers.Dense(3)])])
+
+
+def beside_its_wrapper():
+    shared, x = layers.Dense(4, "tanh"), keras.Input((5, 4))
+    return keras.Model(x, layers.TimeDistributed(shared)(shared(x)))
+
+
+def cell_of_two_layers():
+    cell, x = layers.GRUCell(4), keras.Input((5, 4))
+    return keras.Model(x, layers.RNN(cell)(layers.RNN(cell, return_sequences=True)(x)))
 
 
 def long_weight_names():

@@ -35,10 +35,11 @@ class Words {
   }
   int64_t whole(std::string_view what) {
     const std::string word = take(what);
+    constexpr int64_t most = 1 << 24;
     int64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 1 || value > (1 << 24))
-      fail<InvalidArgument>("build", "'{}': {} is a whole number from 1; got '{}'", escape(text_, 60), what, escape(word, 40));
+    if (error != std::errc() || end != word.data() + word.size() || value < 1 || value > most)
+      fail<InvalidArgument>("build", "'{}': {} is a whole number from 1 to {}; got '{}'", escape(text_, 60), what, most, escape(word, 40));
     return value;
   }
   double share(std::string_view what) {
@@ -275,7 +276,8 @@ Json without_old_options(const Json& json) {
   if (!json.is_object()) return json;
   Json out = Json::object();
   for (const auto& [key, value] : json.members())
-    if (!(key == "time_major" && value.is_bool() && !value.as_bool())) out.set(key, without_old_options(value));
+    if (key != "shared_object_id" && !(key == "time_major" && value.is_bool() && !value.as_bool()))
+      out.set(key, without_old_options(value));
   return out;
 }
 

@@ -299,24 +299,26 @@ const LossRow loss_rows[] = {
     {"mean_absolute_percentage_error mape", mean_absolute_percentage_error, ""},
     {"mean_squared_logarithmic_error msle", mean_squared_logarithmic_error, ""},
     {"cosine_similarity", cosine_similarity, "axis"},
-    {"huber", huber, "delta"},
+    {"huber", huber, "delta(,)"},
     {"log_cosh logcosh", log_cosh, ""},
     {"kl_divergence kld kullback_leibler_divergence", kl_divergence, ""},
     {"poisson", poisson, ""},
     {"hinge", hinge, ""},
     {"squared_hinge", squared_hinge, ""},
     {"categorical_hinge", categorical_hinge, ""},
-    {"categorical_crossentropy", categorical_crossentropy, "from_logits label_smoothing axis"},
-    {"categorical_focal_crossentropy", categorical_focal_crossentropy, "alpha gamma from_logits label_smoothing axis"},
-    {"sparse_categorical_crossentropy", sparse_categorical_crossentropy, "from_logits ignore_class axis"},
-    {"binary_crossentropy bce", binary_crossentropy, "from_logits label_smoothing axis"},
-    {"binary_focal_crossentropy", binary_focal_crossentropy, "apply_class_balancing alpha gamma from_logits label_smoothing axis"},
+    {"categorical_crossentropy", categorical_crossentropy, "from_logits label_smoothing(,) axis"},
+    {"categorical_focal_crossentropy", categorical_focal_crossentropy, "alpha(,) gamma(,) from_logits label_smoothing(,) axis"},
+    {"sparse_categorical_crossentropy", sparse_categorical_crossentropy, "from_logits ignore_class{,} axis"},
+    {"binary_crossentropy bce", binary_crossentropy, "from_logits label_smoothing(,) axis"},
+    {"binary_focal_crossentropy", binary_focal_crossentropy, "apply_class_balancing alpha(,) gamma(,) from_logits label_smoothing(,) axis"},
     {"dice", dice, "axis"},
-    {"tversky", tversky, "alpha beta axis"},
-    {"circle", circle, "gamma margin remove_diagonal"},
-    {"categorical_generalized_cross_entropy", categorical_generalized_cross_entropy, "q"},
+    {"tversky", tversky, "alpha(,) beta(,) axis"},
+    {"circle", circle, "gamma(,) margin(,) remove_diagonal"},
+    {"categorical_generalized_cross_entropy", categorical_generalized_cross_entropy, "q(0,1)"},
     {"ctc", ctc, ""},
 };
+
+constexpr const char* options_of_all_losses = " reduction dtype";
 
 std::string reduction_of(const Config& config) {
   const std::string reduction = config.text("reduction", "sum_over_batch_size");
@@ -373,11 +375,12 @@ void match_ranks(Value& a, Value& b) {
   }
 }
 
+Json written_loss(const Named& named) { return written_arguments(named, find_row(loss_rows, named).options); }
+
 Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
   const LossRow& row = find_row(loss_rows, named);
   if (row.function == nullptr) fail<Unsupported>("fit", "{} '{}' is not done", named.what, named.name);
-  check_arguments(named, std::string(row.options) + " reduction dtype");
-  check_finite(named);
+  check_arguments(named, std::string(row.options) + options_of_all_losses);
   const Config config = named.config();
   if (config.has("dtype") && config.get("dtype").dump().find("float32") == std::string::npos)
     fail<Unsupported>("fit", "{}: is computed in float32", config.where());

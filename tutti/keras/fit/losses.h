@@ -23,6 +23,9 @@ Value loss(const Named& named, const LossInputs& inputs);
 // Before the reduction: [batch, ...]. `mask` is set by losses that ignore some of their values.
 Value loss_values(const Named& named, const LossInputs& inputs, Value& mask);
 
+// Its arguments as Keras takes them.
+Json written_loss(const Named& named);
+
 // Makes the ranks of two values equal where one has a last axis of 1 more, as Keras does.
 void match_ranks(Value& a, Value& b);
 

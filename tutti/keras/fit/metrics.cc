@@ -161,31 +161,31 @@ double r2_score(const Config& c, const std::vector<double>& sums) {
 }
 
 const MetricRow mean_rows[] = {
-    {"binary_accuracy", binary_accuracy, mean_of, "threshold"},
-    {"categorical_accuracy", categorical_accuracy, mean_of, ""},
-    {"sparse_categorical_accuracy", sparse_categorical_accuracy, mean_of, ""},
-    {"top_k_categorical_accuracy", top_k_categorical_accuracy, mean_of, "k"},
-    {"sparse_top_k_categorical_accuracy", sparse_top_k_categorical_accuracy, mean_of, "k"},
-    {"accuracy", accuracy, mean_of, ""},
-    {"root_mean_squared_error rmse", root_mean_squared_error, root_of_mean, ""},
-    {"mean_squared_error mse", loss_mean, mean_of, ""},
-    {"mean_absolute_error mae", loss_mean, mean_of, ""},
-    {"mean_absolute_percentage_error mape", loss_mean, mean_of, ""},
-    {"mean_squared_logarithmic_error msle", loss_mean, mean_of, ""},
-    {"cosine_similarity", cosine, mean_of, "axis"},
-    {"logcosh log_cosh_error log_cosh", loss_mean, mean_of, ""},
-    {"kl_divergence kld kullback_leibler_divergence", loss_mean, mean_of, ""},
-    {"poisson", loss_mean, mean_of, ""},
-    {"hinge", loss_mean, mean_of, ""},
-    {"squared_hinge", loss_mean, mean_of, ""},
-    {"categorical_hinge", loss_mean, mean_of, ""},
-    {"huber", loss_mean, mean_of, "delta"},
-    {"binary_crossentropy bce", loss_mean, mean_of, "from_logits label_smoothing"},
-    {"categorical_crossentropy", loss_mean, mean_of, "from_logits label_smoothing axis"},
-    {"sparse_categorical_crossentropy", loss_mean, mean_of, "from_logits axis"},
-    {"pearson_correlation", pearson_correlation, mean_of, "axis"},
-    {"concordance_correlation", concordance_correlation, mean_of, "axis"},
-    {"r2_score", r2_sums, r2_score, "class_aggregation num_regressors"},
+    {"binary_accuracy", binary_accuracy, mean_of, "threshold(,)", Better::more},
+    {"categorical_accuracy", categorical_accuracy, mean_of, "", Better::more},
+    {"sparse_categorical_accuracy", sparse_categorical_accuracy, mean_of, "", Better::more},
+    {"top_k_categorical_accuracy", top_k_categorical_accuracy, mean_of, "k{,}", Better::more},
+    {"sparse_top_k_categorical_accuracy", sparse_top_k_categorical_accuracy, mean_of, "k{,}", Better::more},
+    {"accuracy", accuracy, mean_of, "", Better::more},
+    {"root_mean_squared_error rmse", root_mean_squared_error, root_of_mean, "", Better::less},
+    {"mean_squared_error mse", loss_mean, mean_of, "", Better::less},
+    {"mean_absolute_error mae", loss_mean, mean_of, "", Better::less},
+    {"mean_absolute_percentage_error mape", loss_mean, mean_of, "", Better::less},
+    {"mean_squared_logarithmic_error msle", loss_mean, mean_of, "", Better::less},
+    {"cosine_similarity", cosine, mean_of, "axis", Better::more},
+    {"logcosh log_cosh_error log_cosh", loss_mean, mean_of, "", Better::less},
+    {"kl_divergence kld kullback_leibler_divergence", loss_mean, mean_of, "", Better::less},
+    {"poisson", loss_mean, mean_of, "", Better::less},
+    {"hinge", loss_mean, mean_of, "", Better::less},
+    {"squared_hinge", loss_mean, mean_of, "", Better::less},
+    {"categorical_hinge", loss_mean, mean_of, "", Better::less},
+    {"huber", loss_mean, mean_of, "delta(,)", Better::less},
+    {"binary_crossentropy bce", loss_mean, mean_of, "from_logits label_smoothing(,)", Better::less},
+    {"categorical_crossentropy", loss_mean, mean_of, "from_logits label_smoothing(,) axis", Better::less},
+    {"sparse_categorical_crossentropy", loss_mean, mean_of, "from_logits axis", Better::less},
+    {"pearson_correlation", pearson_correlation, mean_of, "axis", Better::more},
+    {"concordance_correlation", concordance_correlation, mean_of, "axis", Better::more},
+    {"r2_score", r2_sums, r2_score, "class_aggregation num_regressors{0,}", Better::more},
 };
 
 const MetricRow& row_of_metric(const Named& named) {
@@ -196,6 +196,8 @@ const MetricRow& row_of_metric(const Named& named) {
   }();
   return find_row(rows, named);
 }
+
+std::string logged_name(const MetricRow& row) { return std::string(row.names.substr(0, row.names.find(' '))); }
 
 bool is_accuracy(const std::string& name) { return plain_name(name) == "accuracy" || plain_name(name) == "acc"; }
 
@@ -220,7 +222,7 @@ Metric::Metric(const Json& json, const Shape& target, const Shape& prediction)
     : name_(given_name(json)), named_(read_named(json, "metric")) {
   if (json.is_string() && is_accuracy(name_)) named_.name = fitting_accuracy(target, prediction);
   row_ = &row_of_metric(named_);
-  if (name_.empty()) name_ = std::string(row_->names.substr(0, row_->names.find(' ')));
+  if (name_.empty()) name_ = logged_name(*row_);
   if (row_->names.starts_with("logcosh ")) named_.name = "log_cosh";  // the loss
   check_arguments(named_, std::string(row_->options) + " dtype");
   const Config config = named_.config();
@@ -235,11 +237,14 @@ Metric::Metric(std::string name)
 
 std::optional<bool> Metric::rises() const {
   if (is_mean_of_something_) return {};
-  // As Keras's classes say; of false guesses they say nothing.
-  const std::string_view name = row_->names.substr(0, row_->names.find(' '));
-  for (std::string_view falling : {"error", "crossentropy", "logcosh", "kl_divergence", "poisson", "hinge", "huber", "false_"})
-    if (name.find(falling) != std::string_view::npos) return false;
-  return true;
+  return row_->better == Better::more;
+}
+
+Json written_metric(const Named& named) {
+  const MetricRow& row = row_of_metric(named);
+  Json out = written_arguments(named, row.options);
+  out.set("name", logged_name(row));
+  return out;
 }
 
 Value Metric::sums(const MetricInputs& inputs) const {

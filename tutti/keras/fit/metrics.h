@@ -23,7 +23,7 @@ class Metric {
 
   // As Keras logs it: the text that was given, the name a file has for it, or the class in snake_case.
   const std::string& name() const { return name_; }
-  // Whether more is better, whatever its name; nothing: a mean of something else.
+  // Whether more is better; nothing: a mean of something else.
   std::optional<bool> rises() const;
   // What a batch adds: f32 [count].
   Value sums(const MetricInputs& inputs) const;
@@ -36,5 +36,8 @@ class Metric {
   Named named_;
   const struct MetricRow* row_;
 };
+
+// Its arguments as Keras takes them, with its name: Keras would make up another one for the second of a kind in a process.
+Json written_metric(const Named& named);
 
 }  // namespace tutti::keras

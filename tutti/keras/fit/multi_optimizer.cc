@@ -60,7 +60,7 @@ bool fits(std::string_view pattern, std::string_view text) {
 std::vector<Optimizer::Part> Optimizer::read_parts(const Named& named, const Json& schedule) {
   std::vector<Part> out;
   if (plain_name(named.name) != "multioptimizer") return out;
-  check_arguments(named, "optimizer_map loss_scale_factor");
+  check_arguments(named, "optimizer_map loss_scale_factor(,)");
   const Config c = named.config();
   if (!schedule.is_null()) c.invalid("has no learning rate of its own for a 'schedule'; hint: one in each optimizer's 'learning_rate'");
   const Json* map = &c.get("optimizer_map");

@@ -82,23 +82,96 @@ std::string class_of_name(std::string_view name) {
   return out;
 }
 
-void check_arguments(const Named& named, std::string_view options) {
-  std::vector<std::string> known;
+namespace {
+
+// What a row says of one argument.
+struct ArgumentRule {
+  std::string name;
+  std::string_view bounds;  // "[0,1]"; "": it is no number
+
+  bool is_real() const { return bounds.starts_with('[') || bounds.starts_with('('); }
+  bool is_whole() const { return bounds.starts_with('{'); }
+  std::string least() const { return std::string(bounds.substr(1, bounds.find(',') - 1)); }  // "": there is none
+  std::string most() const { return std::string(bounds.substr(bounds.find(',') + 1, bounds.size() - bounds.find(',') - 2)); }
+  bool allows(double value) const {
+    constexpr double most_whole = 1e15;
+    if (!std::isfinite(value) || (is_whole() && (value != std::trunc(value) || std::fabs(value) > most_whole))) return false;
+    const double low = least().empty() ? value : std::stod(least()), high = most().empty() ? value : std::stod(most());
+    const bool above = bounds.front() == '(' && !least().empty() ? value > low : value >= low;
+    const bool below = bounds.back() == ')' && !most().empty() ? value < high : value <= high;
+    return above && below;
+  }
+  std::string in_words() const {
+    const std::string kind = is_whole() ? "a whole number" : "a finite number";
+    if (!least().empty() && !most().empty()) return fmt::format("{} in {}", kind, bounds);
+    if (!least().empty()) return fmt::format("{} {} {}", kind, bounds.front() == '(' ? "above" : "from", least());
+    return most().empty() ? kind : fmt::format("{} {} {}", kind, bounds.back() == ')' ? "below" : "up to", most());
+  }
+};
+
+std::vector<ArgumentRule> rules_of(std::string_view options) {
+  std::vector<ArgumentRule> out;
   while (!options.empty()) {
     const size_t space = options.find(' ');
-    known.emplace_back(options.substr(0, space));
+    const std::string_view word = options.substr(0, space);
+    const size_t bounds = std::min(word.find_first_of("[({"), word.size());
+    if (!word.empty()) out.push_back({std::string(word.substr(0, bounds)), word.substr(bounds)});
     options = space == std::string_view::npos ? std::string_view() : options.substr(space + 1);
   }
-  for (const auto& [key, value] : named.arguments.members())
-    if (!value.is_null() && std::find(known.begin(), known.end(), key) == known.end())
-      fail<InvalidArgument>("fit", "{} '{}' has no argument '{}'{}", named.what, named.name, escape(key), did_you_mean(key, known));
+  return out;
 }
 
-void check_finite(const Named& named) {
-  const auto is_finite = [](const Json& value) { return !value.is_number() || std::isfinite(value.as_number()); };
-  for (const auto& [key, value] : named.arguments.members())
-    if (!is_finite(value) || (value.is_list() && !std::all_of(value.items().begin(), value.items().end(), is_finite)))
-      fail<InvalidArgument>("fit", "{} '{}': '{}' is finite; got {}", named.what, named.name, escape(key), escape(value.dump(), 60));
+const ArgumentRule* find_rule(const std::vector<ArgumentRule>& rules, const std::string& name) {
+  const auto found = std::find_if(rules.begin(), rules.end(), [&](const ArgumentRule& rule) { return rule.name == name; });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+void check_number(const Named& named, const ArgumentRule& rule, const Json& value) {
+  if (value.is_list()) {
+    for (const Json& item : value.items()) check_number(named, rule, item);
+    return;
+  }
+  if (value.is_object() || value.is_bool()) return;  // a schedule; true is 1
+  if (!value.is_number() || !rule.allows(value.as_number()))
+    fail<InvalidArgument>("fit", "{} '{}': '{}' is {}; got {}", named.what, named.name, rule.name, rule.in_words(),
+                          escape(value.dump(), 60));
+}
+
+Json written_number(const ArgumentRule& rule, const Json& value) {
+  if (value.is_list()) {
+    Json out = Json::list();
+    for (const Json& item : value.items()) out.push(written_number(rule, item));
+    return out;
+  }
+  if (!value.is_number()) return value;
+  if (rule.is_real()) return value.as_number();
+  return rule.is_whole() ? Json(value.as_int()) : value;
+}
+
+}  // namespace
+
+void check_arguments(const Named& named, std::string_view options) {
+  const std::vector<ArgumentRule> rules = rules_of(options);
+  for (const auto& [key, value] : named.arguments.members()) {
+    if (value.is_null()) continue;
+    const ArgumentRule* rule = find_rule(rules, key);
+    if (rule == nullptr) {
+      std::vector<std::string> known;
+      for (const ArgumentRule& one : rules) known.push_back(one.name);
+      fail<InvalidArgument>("fit", "{} '{}' has no argument '{}'{}", named.what, named.name, escape(key), did_you_mean(key, known));
+    }
+    if (!rule->bounds.empty()) check_number(named, *rule, value);
+  }
+}
+
+Json written_arguments(const Named& named, std::string_view options) {
+  const std::vector<ArgumentRule> rules = rules_of(options);
+  Json out = Json::object();
+  for (const auto& [key, value] : named.arguments.members()) {
+    const ArgumentRule* rule = find_rule(rules, key);
+    out.set(key, rule == nullptr ? value : written_number(*rule, value));
+  }
+  return out;
 }
 
 void refuse_unknown(const Named& named, const std::vector<std::string>& known) {

@@ -25,10 +25,13 @@ std::string plain_name(std::string_view name);
 // The class of Keras for a snake_case name: "log_cosh" -> "LogCosh".
 std::string class_of_name(std::string_view name);
 
-// Throws InvalidArgument for arguments outside of `options`, words separated by spaces, with the nearest.
+// The arguments of a row, separated by spaces. Behind the name of a number stands what it may be: a real one in an interval,
+// "momentum[0,1]", "beta_1(0,1]", without ends where any will do, "epsilon(,)"; or a whole one from the first to the last, "k{1,}". The
+// same is meant for each number of a list. Anything else has its name alone. Throws InvalidArgument for arguments outside of `options`,
+// with the nearest, and for numbers that may not be.
 void check_arguments(const Named& named, std::string_view options);
-// Throws InvalidArgument for arguments that are infinite or no number, which would spread to everything.
-void check_finite(const Named& named);
+// The arguments as Keras takes them: it refuses whole numbers where it means real ones, and the other way round.
+Json written_arguments(const Named& named, std::string_view options);
 [[noreturn]] void refuse_unknown(const Named& named, const std::vector<std::string>& known);
 
 // The row of a table whose `names`, separated by spaces, have the name.

@@ -60,20 +60,19 @@ void average(const Config& c, Value rounds, std::vector<TrainedWeight>& weights,
 }
 
 constexpr std::string_view common_options =
-    " learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency loss_scale_factor "
-    "gradient_accumulation_steps";
+    " learning_rate[0,) weight_decay(,) clipnorm(,) clipvalue(,) global_clipnorm(,) use_ema ema_momentum[0,1] ema_overwrite_frequency{0,} "
+    "loss_scale_factor(,) gradient_accumulation_steps{1,1073741824}";
 
 }  // namespace
 
 std::optional<Optimizer::Scaling> Optimizer::read_scaling(Named& named) {
   if (plain_name(named.name) != "lossscaleoptimizer") return {};
-  check_arguments(named, "inner_optimizer initial_scale dynamic_growth_steps gradient_accumulation_steps");
+  check_arguments(named, "inner_optimizer initial_scale(0,) dynamic_growth_steps{1,1073741824} gradient_accumulation_steps{1,1073741824}");
   const Config c = named.config();
   if (!c.has("inner_optimizer")) c.invalid("has an 'inner_optimizer'; hint: inner_optimizer = \"adam\"");
   Scaling out;
   out.initial = c.number("initial_scale", out.initial);
-  out.growth_steps = c.positive("dynamic_growth_steps", out.growth_steps, int64_t{1} << 30);
-  if (!(out.initial > 0)) c.invalid("'initial_scale' is more than 0; got {}", out.initial);
+  out.growth_steps = c.integer("dynamic_growth_steps", out.growth_steps);
   Named inner = read_named(c.get("inner_optimizer"), named.what);
   if (plain_name(inner.name) == "lossscaleoptimizer") c.invalid("its 'inner_optimizer' is another one");
   if (c.has("gradient_accumulation_steps")) inner.arguments.set("gradient_accumulation_steps", c.get("gradient_accumulation_steps"));
@@ -99,13 +98,7 @@ Optimizer::Optimizer(Named named, const Json& schedule)
   } else if (rate.is_object()) {
     schedule_ = read_named(rate, "schedule");
   }
-  check_finite(named_);
-  if (schedule_) check_finite(*schedule_);
-  if (!rate.is_null() && !rate.is_object() && !(rate.is_number() && rate.as_number() >= 0))
-    c.invalid("'learning_rate' is a number from 0, or a schedule; got {}", escape(rate.dump(), 60));
-  for (const char* key : {"momentum", "ema_momentum"})
-    if (const double value = c.number(key, 0); !(value >= 0 && value <= 1)) c.invalid("'{}' is between 0 and 1; got {}", key, value);
-  accumulation_ = c.positive("gradient_accumulation_steps", 1, int64_t{1} << 30);
+  accumulation_ = c.integer("gradient_accumulation_steps", 1);
   int clips = 0;
   for (const char* key : {"clipnorm", "clipvalue", "global_clipnorm"}) clips += c.has(key) ? 1 : 0;
   if (clips > 1) fail<InvalidArgument>("fit", "{}: only one of clipnorm, clipvalue and global_clipnorm is given", c.where());
@@ -130,9 +123,9 @@ Json Optimizer::config() const {
 
 Json Optimizer::plain_config() const {
   if (is_several()) return config_of_parts();
-  Json arguments = named_.arguments;
+  Json arguments = written_arguments(named_, std::string(row_->options) + std::string(common_options));
   if (schedule_) {
-    Json inner = schedule_->arguments;
+    Json inner = written_schedule(*schedule_);
     const Json& rate = named_.config().get("learning_rate");
     if (!inner.has("initial_learning_rate") && plain_name(schedule_->name) != "piecewiseconstantdecay")
       inner.set("initial_learning_rate", rate.is_number() ? rate.as_number() : row_->learning_rate);
@@ -142,11 +135,7 @@ Json Optimizer::plain_config() const {
                                                {"registered_name", nullptr}});
   } else if (!arguments.has("learning_rate")) {
     arguments.set("learning_rate", row_->learning_rate);
-  } else {
-    arguments.set("learning_rate", arguments.at("learning_rate").as_number());
   }
-  // Keras refuses whole numbers where it means others.
-  if (arguments.has("momentum") && arguments.at("momentum").is_int()) arguments.set("momentum", arguments.at("momentum").as_number());
   if (accumulation_ == 1 && arguments.has("gradient_accumulation_steps")) arguments.set("gradient_accumulation_steps", nullptr);
   return JsonMembers{{"module", "keras.optimizers"}, {"class_name", row_->class_name}, {"config", arguments}, {"registered_name", nullptr}};
 }
@@ -179,7 +168,7 @@ std::vector<OptimizerVariable> Optimizer::variables(const std::vector<TrainedWei
   size_t groups = 1;
   for (size_t group = 0; group < groups; ++group)
     for (const auto& weight : weights) {
-      const SlotGroups slots = row_->slots(c, {weight.path, weight.initial.shape()});
+      const SlotGroups slots = row_->slots(c, {weight.path, weight.initial.shape(), scaling_.has_value()});
       groups = std::max(groups, slots.size());
       if (group >= slots.size()) continue;
       for (const Slot& slot : slots[group])
@@ -281,7 +270,7 @@ std::vector<Value> Optimizer::apply_plain(std::vector<TrainedWeight>& weights, c
   size_t groups = 1;
   for (size_t group = 0; group < groups; ++group)
     for (size_t i = 0; i < weights.size(); ++i) {
-      const SlotGroups slots = row_->slots(c, {weights[i].path, weights[i].value.shape()});
+      const SlotGroups slots = row_->slots(c, {weights[i].path, weights[i].value.shape(), scaling_.has_value()});
       groups = std::max(groups, slots.size());
       for (size_t k = 0; group < slots.size() && k < slots[group].size(); ++k) places[i].push_back(at++);
     }

@@ -39,10 +39,10 @@ Value orthogonal(const Config& c, Value x) {
 }
 
 const RegularizerRow regularizer_rows[] = {
-    {"l1", [](const Config& c, Value x) { return l1_and_l2(x, c.number("l1", 0.01), 0); }, "l1"},
-    {"l2", [](const Config& c, Value x) { return l1_and_l2(x, 0, c.number("l2", 0.01)); }, "l2"},
-    {"l1_l2", [](const Config& c, Value x) { return l1_and_l2(x, c.number("l1", 0), c.number("l2", 0)); }, "l1 l2"},
-    {"orthogonal_regularizer", orthogonal, "factor mode"},
+    {"l1", [](const Config& c, Value x) { return l1_and_l2(x, c.number("l1", 0.01), 0); }, "l1(,)"},
+    {"l2", [](const Config& c, Value x) { return l1_and_l2(x, 0, c.number("l2", 0.01)); }, "l2(,)"},
+    {"l1_l2", [](const Config& c, Value x) { return l1_and_l2(x, c.number("l1", 0), c.number("l2", 0)); }, "l1(,) l2(,)"},
+    {"orthogonal_regularizer", orthogonal, "factor(,) mode"},
 };
 
 Ints norm_axes(const Config& c, Value x) { return wrap_axes(c.ints("axis", -1, {0}), x.rank()); }
@@ -54,7 +54,7 @@ const RegularizerRow constraint_rows[] = {
        const Value norm = norms(c, x);
        return x * (clamp(norm, 0, c.number("max_value", 2)) / (norm + small));
      },
-     "max_value axis"},
+     "max_value(,) axis"},
     {"non_neg", [](const Config&, Value x) { return maximum(x, 0.0); }, ""},
     {"unit_norm", [](const Config& c, Value x) { return x / (norms(c, x) + small); }, "axis"},
     {"min_max_norm",
@@ -64,7 +64,7 @@ const RegularizerRow constraint_rows[] = {
        const Value desired = clamp(norm, c.number("min_value", 0), c.number("max_value", 1)) * rate + norm * (1 - rate);
        return x * (desired / (norm + small));
      },
-     "min_value max_value rate axis"},
+     "min_value(,) max_value(,) rate(,) axis"},
 };
 
 Value apply_row(std::span<const RegularizerRow> rows, const Json& json, const char* what, Value x) {

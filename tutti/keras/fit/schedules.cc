@@ -14,17 +14,12 @@ struct ScheduleArguments {
   const Config& config;
   Value step;
   double initial;  // learning rate
-  double steps(std::string_view key) const {
-    const double value = config.number(key);
-    if (!(value > 0)) fail<InvalidArgument>("fit", "{}: '{}' is more than 0; got {}", config.where(), key, value);
-    return value;
-  }
 };
 
 Value constant_of(Value like, double value) { return scalar(like.graph(), like.dtype(), value); }
 
 Value passed(const ScheduleArguments& a) {
-  const Value part = a.step / a.steps("decay_steps");
+  const Value part = a.step / a.config.number("decay_steps");
   return a.config.flag("staircase", false) ? floor(part) : part;
 }
 
@@ -46,7 +41,7 @@ Value piecewise_constant_decay(const ScheduleArguments& a) {
 }
 
 Value polynomial_decay(const ScheduleArguments& a) {
-  const double steps = a.steps("decay_steps"), end = a.config.number("end_learning_rate", 0.0001);
+  const double steps = a.config.number("decay_steps"), end = a.config.number("end_learning_rate", 0.0001);
   Value part;
   if (a.config.flag("cycle", false)) {
     const Value rounds = select(compare(a.step, 0, Direction::EQ), constant_of(a.step, 1), unary(Op::ceil, a.step / steps));
@@ -61,7 +56,7 @@ Value polynomial_decay(const ScheduleArguments& a) {
 Value half_cosine(Value part) { return (unary(Op::cosine, part * std::numbers::pi) + 1) * 0.5; }
 
 Value cosine_decay(const ScheduleArguments& a) {
-  const double steps = a.steps("decay_steps"), alpha = a.config.number("alpha", 0);
+  const double steps = a.config.number("decay_steps"), alpha = a.config.number("alpha", 0);
   const auto decayed = [&](Value step, double from) { return (half_cosine(step / steps) * (1 - alpha) + alpha) * from; };
   if (!a.config.has("warmup_target")) return decayed(minimum(a.step, steps), a.initial);
   const double warmup = a.config.number("warmup_steps", 0), target = a.config.number("warmup_target");
@@ -71,7 +66,7 @@ Value cosine_decay(const ScheduleArguments& a) {
 }
 
 Value cosine_decay_restarts(const ScheduleArguments& a) {
-  const double first = a.steps("first_decay_steps"), t_mul = a.config.number("t_mul", 2), m_mul = a.config.number("m_mul", 1),
+  const double first = a.config.number("first_decay_steps"), t_mul = a.config.number("t_mul", 2), m_mul = a.config.number("m_mul", 1),
                alpha = a.config.number("alpha", 0);
   Value part = a.step / first, restarts;
   if (t_mul == 1) {
@@ -94,22 +89,28 @@ struct ScheduleRow {
 };
 
 const ScheduleRow schedule_rows[] = {
-    {"exponential_decay", "ExponentialDecay", exponential_decay, "decay_steps decay_rate staircase"},
-    {"inverse_time_decay", "InverseTimeDecay", inverse_time_decay, "decay_steps decay_rate staircase"},
-    {"piecewise_constant_decay", "PiecewiseConstantDecay", piecewise_constant_decay, "boundaries values", false},
-    {"polynomial_decay", "PolynomialDecay", polynomial_decay, "decay_steps end_learning_rate power cycle"},
-    {"cosine_decay", "CosineDecay", cosine_decay, "decay_steps alpha warmup_target warmup_steps"},
-    {"cosine_decay_restarts", "CosineDecayRestarts", cosine_decay_restarts, "first_decay_steps t_mul m_mul alpha"},
+    {"exponential_decay", "ExponentialDecay", exponential_decay, "decay_steps(0,) decay_rate(,) staircase"},
+    {"inverse_time_decay", "InverseTimeDecay", inverse_time_decay, "decay_steps(0,) decay_rate(,) staircase"},
+    {"piecewise_constant_decay", "PiecewiseConstantDecay", piecewise_constant_decay, "boundaries(,) values(,)", false},
+    {"polynomial_decay", "PolynomialDecay", polynomial_decay, "decay_steps(0,) end_learning_rate(,) power(,) cycle"},
+    {"cosine_decay", "CosineDecay", cosine_decay, "decay_steps(0,) alpha(,) warmup_target(,) warmup_steps(,)"},
+    {"cosine_decay_restarts", "CosineDecayRestarts", cosine_decay_restarts, "first_decay_steps(0,) t_mul(,) m_mul(,) alpha(,)"},
 };
+
+std::string options_of_schedule(const ScheduleRow& row) {
+  return std::string(row.options) + (row.has_initial ? " initial_learning_rate(,)" : "");
+}
 
 }  // namespace
 
 Value schedule(const Named& named, Value step, double initial) {
   const ScheduleRow& row = find_row(schedule_rows, named);
-  check_arguments(named, std::string(row.options) + (row.has_initial ? " initial_learning_rate" : ""));
+  check_arguments(named, options_of_schedule(row));
   const Config config = named.config();
   return row.function({config, step, config.number("initial_learning_rate", initial)});
 }
+
+Json written_schedule(const Named& named) { return written_arguments(named, options_of_schedule(find_row(schedule_rows, named))); }
 
 std::string_view schedule_class(const Named& named) { return find_row(schedule_rows, named).class_name; }
 

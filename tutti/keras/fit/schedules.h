@@ -10,7 +10,8 @@ namespace tutti::keras {
 // arguments. Throws InvalidArgument for unknown names and arguments.
 Value schedule(const Named& named, Value step, double initial);
 
-// Keras's class of that name.
+// Keras's class of that name, and its arguments as Keras takes them.
 std::string_view schedule_class(const Named& named);
+Json written_schedule(const Named& named);
 
 }  // namespace tutti::keras

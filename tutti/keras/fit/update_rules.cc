@@ -160,7 +160,8 @@ void lamb(Step& u) {
 }
 
 SlotGroups adafactor_slots(const Config&, const WeightFacts& w) {
-  if (w.shape.rank() < 2) return {{{"row", {}}, {"column", {}}, {"velocity", w.shape}}};
+  if (w.shape.rank() < 2 && w.is_inside) return slots_like(w, {"velocity"});
+  if (w.shape.rank() < 2) return {{{"row", {}}, {"column", {}}, {"velocity", w.shape}}};  // the first two are never used
   Ints row = w.shape.extents(), column = row;
   row.pop_back();
   column.erase(column.end() - 2);
@@ -174,14 +175,15 @@ void adafactor(Step& u) {
   const Value alpha = maximum(root_mean_square(u.w), u.c.number("epsilon_2", 1e-3)) * rate;
   const Value squares = square(u.g) + u.c.number("epsilon_1", 1e-30);
   const Value kept = one_minus(power(u.count, u.c.number("beta_2_decay", -0.8)));
+  Value& velocity = u.s.back();
   if (u.w.rank() >= 2) {
     u.s[0] = u.s[0] * kept + mean(squares, {-1}) * one_minus(kept);
     u.s[1] = u.s[1] * kept + mean(squares, {-2}) * one_minus(kept);
-    u.s[2] = expand_dims(u.s[0] / mean(u.s[0], {-1}, true), {-1}) * expand_dims(u.s[1], {-2});
+    velocity = expand_dims(u.s[0] / mean(u.s[0], {-1}, true), {-1}) * expand_dims(u.s[1], {-2});
   } else {
-    u.s[2] = u.s[2] * kept + squares * one_minus(kept);
+    velocity = velocity * kept + squares * one_minus(kept);
   }
-  const Value change = u.g / sqrt(u.s[2]);
+  const Value change = u.g / sqrt(velocity);
   u.w = u.w - change / maximum(root_mean_square(change) / u.c.number("clip_threshold", 1), 1.0) * alpha;
 }
 
@@ -249,26 +251,26 @@ void schedule_free_adamw(Step& u) {
 const Optimizer::Row& Optimizer::row_of(const Named& named) {
   using namespace update_rules;
   static const Row rows[] = {
-      {"sgd", "SGD", sgd_slots, sgd, "momentum nesterov", 0.01},
-      {"rmsprop", "RMSprop", rmsprop_slots, rmsprop, "rho momentum epsilon centered"},
-      {"adam", "Adam", adam_slots, adam, "beta_1 beta_2 epsilon amsgrad"},
-      {"adam_w adamw", "AdamW", adam_slots, adam, "beta_1 beta_2 epsilon amsgrad", 0.001, 0.004},
-      {"adamax", "Adamax", adamax_slots, adamax, "beta_1 beta_2 epsilon"},
-      {"adagrad", "Adagrad", adagrad_slots, adagrad, "initial_accumulator_value epsilon"},
-      {"adadelta", "Adadelta", adadelta_slots, adadelta, "rho epsilon"},
-      {"nadam", "Nadam", moment_slots, nadam, "beta_1 beta_2 epsilon"},
+      {"sgd", "SGD", sgd_slots, sgd, "momentum[0,1] nesterov", 0.01},
+      {"rmsprop", "RMSprop", rmsprop_slots, rmsprop, "rho(,) momentum[0,1] epsilon(,) centered"},
+      {"adam", "Adam", adam_slots, adam, "beta_1(,) beta_2(,) epsilon(,) amsgrad"},
+      {"adam_w adamw", "AdamW", adam_slots, adam, "beta_1(,) beta_2(,) epsilon(,) amsgrad", 0.001, 0.004},
+      {"adamax", "Adamax", adamax_slots, adamax, "beta_1(,) beta_2(,) epsilon(,)"},
+      {"adagrad", "Adagrad", adagrad_slots, adagrad, "initial_accumulator_value(,) epsilon(,)"},
+      {"adadelta", "Adadelta", adadelta_slots, adadelta, "rho(,) epsilon(,)"},
+      {"nadam", "Nadam", moment_slots, nadam, "beta_1(,) beta_2(,) epsilon(,)"},
       {"ftrl", "Ftrl", ftrl_slots, ftrl,
-       "learning_rate_power initial_accumulator_value l1_regularization_strength l2_regularization_strength "
-       "l2_shrinkage_regularization_strength beta"},
-      {"lion", "Lion", lion_slots, lion, "beta_1 beta_2"},
-      {"lamb", "Lamb", moment_slots, lamb, "beta_1 beta_2 epsilon"},
-      {"adafactor", "Adafactor", adafactor_slots, adafactor, "beta_2_decay epsilon_1 epsilon_2 clip_threshold relative_step"},
+       "learning_rate_power(,0] initial_accumulator_value[0,) l1_regularization_strength[0,) l2_regularization_strength[0,) "
+       "l2_shrinkage_regularization_strength[0,) beta(,)"},
+      {"lion", "Lion", lion_slots, lion, "beta_1(0,1] beta_2(,)"},
+      {"lamb", "Lamb", moment_slots, lamb, "beta_1(,) beta_2(,) epsilon(,)"},
+      {"adafactor", "Adafactor", adafactor_slots, adafactor, "beta_2_decay(,) epsilon_1(,) epsilon_2(,) clip_threshold(,) relative_step"},
       {"muon", "Muon", muon_slots, muon,
-       "adam_beta_1 adam_beta_2 adam_weight_decay epsilon exclude_layers exclude_embeddings muon_a muon_b muon_c adam_lr_ratio momentum "
-       "ns_steps nesterov rms_rate",
+       "adam_beta_1(,) adam_beta_2(,) adam_weight_decay(,) epsilon(,) exclude_layers exclude_embeddings muon_a(,) muon_b(,) muon_c(,) "
+       "adam_lr_ratio(,) momentum[0,1] ns_steps{0,1000} nesterov rms_rate(,)",
        0.001, 0.004},
       {"schedule_free_adam_w schedule_free_adamw", "ScheduleFreeAdamW", schedule_free_slots, schedule_free_adamw,
-       "beta_1 beta_2 epsilon warmup_steps", 0.0025},
+       "beta_1(,) beta_2(,) epsilon(,) warmup_steps{0,}", 0.0025},
   };
   return find_row(rows, named);
 }

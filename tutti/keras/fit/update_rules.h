@@ -22,6 +22,7 @@ using SlotGroups = std::vector<std::vector<Slot>>;
 struct WeightFacts {
   const std::string& path;
   const Shape& shape;
+  bool is_inside;  // of a LossScaleOptimizer, where Keras loses sight of variables that are only placeholders
 };
 
 // One weight's update: `w` and the slots `s` are replaced by their next values.

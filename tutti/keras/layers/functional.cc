@@ -166,7 +166,7 @@ class FunctionalModel {
     }
     find_first_calls();
     // Scopes in the order of the layers, so that variables come in Keras's order whatever the order of calls.
-    for (const auto& name : order_) c_.scope().child(layers_.at(name).key, name);
+    for (const auto& name : order_) c_.lowering.scope_of(*layers_.at(name).json, c_.scope(), layers_.at(name).key);
   }
 
   CallText read_call(const Json& node) const {

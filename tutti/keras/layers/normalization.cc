@@ -202,7 +202,7 @@ Outputs unit_normalization(Call& c) {
 }
 
 Variable* wrapped_kernel(Call& c, const Json& layer) {
-  for (const auto& variable : c.scope().child("layer", layer_name(layer)).variables())
+  for (const auto& variable : c.lowering.scope_of(layer, c.scope(), "layer").variables())
     if (variable->name == "kernel" || variable->name == "embeddings") return variable.get();
   return nullptr;
 }

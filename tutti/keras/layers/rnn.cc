@@ -188,7 +188,7 @@ void collect_stack(Call& stack, std::vector<Cell>& out, bool& reversed) {
   for (const Json& item : list.items()) {
     if (!item.is_object()) stack.config.invalid("a cell is an object");
     bool inner_reversed = false;
-    collect_cells(stack, item, stack.scope().child(keys.next(item), layer_name(item)), out, inner_reversed);
+    collect_cells(stack, item, stack.lowering.scope_of(item, stack.scope(), keys.next(item)), out, inner_reversed);
     if (inner_reversed) stack.config.unsupported("reverse_state_order in a stack inside a stack");
   }
 }
@@ -223,7 +223,7 @@ Outputs rnn(Call& c) {
   const Json& json = c.config.at("cell");
   std::vector<Cell> cells;
   bool reversed = false;
-  collect_cells(c, json, c.scope().child("cell", layer_name(json)), cells, reversed);
+  collect_cells(c, json, c.lowering.scope_of(json, c.scope(), "cell"), cells, reversed);
   RecurrentInput input = recurrent_input(c);
   if (input.x.rank() != 3) c.config.invalid("takes [batch, time, features]; got {}", to_string(input.x.shape()));
   size_t expected = 0;
