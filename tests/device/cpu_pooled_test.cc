@@ -59,7 +59,14 @@ TEST(cpu_pooled, what_no_window_reads_is_not_made) {
     check({.batch = 2, .height = 9 + extra, .width = 10 + extra, .channels = 5, .filters = 18, .window = {3, 3}, .steps = {3, 3}});
     check({.batch = 2, .height = 12 + extra, .width = 11 + extra, .channels = 8, .filters = 16, .kernel = {1, 1}});
     check({.batch = 2, .height = 12, .width = 11 + extra, .channels = 32, .filters = 32, .low = {1, 1}, .high = {1, 1}});
-    check({.batch = 2, .height = 19 + extra, .width = 18 + extra, .channels = 4, .filters = 16, .strides = {2, 2}, .low = {1, 0}, .high = {1, 1}});
+    check({.batch = 2,
+           .height = 19 + extra,
+           .width = 18 + extra,
+           .channels = 4,
+           .filters = 16,
+           .strides = {2, 2},
+           .low = {1, 0},
+           .high = {1, 1}});
   }
 }
 

@@ -42,8 +42,8 @@ class PooledConvolution {
   Convolution convolution_;
   Pool pool_;
   static constexpr int64_t kBetween = int64_t{8} * 1024;  // floats between the two, in the first-level cache
-  int64_t rows_, width_, row_size_;  // pixels; floats
-  int64_t lines_, between_;          // at a time, and the floats of that
+  int64_t rows_, width_, row_size_;                       // pixels; floats
+  int64_t lines_, between_;                               // at a time, and the floats of that
 };
 
 // Windows side by side on the rows, all of them inside of the image: how many rows and columns they read. Nothing for others.

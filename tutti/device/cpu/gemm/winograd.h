@@ -25,8 +25,8 @@ class Winograd {
 
   // The epilogue's residual is [output pixels, filters], contiguous.
   void run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const;
-  // Some rows of an output that has an even number of them, counted through the batch, into y; without a residual, on this thread. The first
-  // and how many they are is even.
+  // Some rows of an output that has an even number of them, counted through the batch, into y; without a residual, on this thread. The
+  // first and how many they are is even.
   void run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const;
 
  private:
