@@ -1,5 +1,5 @@
 // How still a machine is: `idle MICROSECONDS THREADS` has each thread count for so long, again and again for half a second,
-// and prints {"p50_us", "p99_us"}. No call of that length can have a better p99 there.
+// and prints {"p50_us", "p99_us"}. What a p99 is there of a call that does nothing else.
 #include <fmt/format.h>
 
 #include <algorithm>

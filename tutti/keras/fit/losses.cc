@@ -318,8 +318,6 @@ const LossRow loss_rows[] = {
     {"ctc", ctc, ""},
 };
 
-constexpr const char* options_of_all_losses = " reduction dtype";
-
 std::string reduction_of(const Config& config) {
   const std::string reduction = config.text("reduction", "sum_over_batch_size");
   for (const char* known : {"sum_over_batch_size", "sum", "mean", "mean_with_sample_weight"})
@@ -380,7 +378,7 @@ Json written_loss(const Named& named) { return written_arguments(named, find_row
 Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
   const LossRow& row = find_row(loss_rows, named);
   if (row.function == nullptr) fail<Unsupported>("fit", "{} '{}' is not done", named.what, named.name);
-  check_arguments(named, std::string(row.options) + options_of_all_losses);
+  check_arguments(named, std::string(row.options) + " reduction dtype");
   const Config config = named.config();
   if (config.has("dtype") && config.get("dtype").dump().find("float32") == std::string::npos)
     fail<Unsupported>("fit", "{}: is computed in float32", config.where());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
+#include "tutti/keras/layer.h"
 
 namespace tutti::keras {
 
@@ -111,12 +112,9 @@ struct ArgumentRule {
 
 std::vector<ArgumentRule> rules_of(std::string_view options) {
   std::vector<ArgumentRule> out;
-  while (!options.empty()) {
-    const size_t space = options.find(' ');
-    const std::string_view word = options.substr(0, space);
+  for (std::string_view word : words(options)) {
     const size_t bounds = std::min(word.find_first_of("[({"), word.size());
     if (!word.empty()) out.push_back({std::string(word.substr(0, bounds)), word.substr(bounds)});
-    options = space == std::string_view::npos ? std::string_view() : options.substr(space + 1);
   }
   return out;
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tutti/device/cpu/candidates/contraction.h"
-#include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/device/cpu/candidates/image_convolution.h"
 #include "tutti/device/cpu/gemm/depthwise.h"
 #include "tutti/device/plan.h"
 #include "tutti/device/reference/strided_copy.h"
@@ -58,6 +58,18 @@ std::string_view refuses_convolution(const Selection& selection, const Node& nod
   if (result.shape.elements() == 0 || x.elements() == 0 || kernel.elements() == 0) return "nothing to do";
   if (x.rank() < 3 || x.rank() > 5) return "not one to three spatial axes";
   return result.dtype != DType::f32 ? "not of f32" : "";
+}
+
+std::optional<ImageConvolution> image_convolution_at(const Selection& selection, int32_t index) {
+  if (index < 0 || !selection.is_free(index)) return {};
+  const Node& node = selection.node(index);
+  if (node.op != Op::convolution || !refuses_convolution(selection, node).empty()) return {};
+  const Shape& x = selection.type(node.operands[0]).shape;
+  if (x.rank() != 4 || node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
+  const auto weights = selection.known(node.operands[1]);
+  if (!weights) return {};
+  const ConvolutionShape shape = convolution_shape(node, x, weights->shape());
+  return ImageConvolution{index, shape, *weights, match_epilogue(selection, node.results[0], shape.filters)};
 }
 
 std::optional<Step> convolution(const Selection& selection, int32_t index, std::string& reason) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "tutti/device/cpu/candidates/contraction.h"
-#include "tutti/device/cpu/candidates/match_epilogue.h"
-#include "tutti/device/cpu/gemm/convolution.h"
+#include "tutti/device/cpu/candidates/image_convolution.h"
+#include "tutti/device/cpu/gemm/aligned.h"
 #include "tutti/device/cpu/gemm/depthwise.h"
 #include "tutti/device/cpu/loops/pool.h"
 #include "tutti/device/cpu/team.h"
@@ -21,7 +21,7 @@ class PooledConvolution {
     width_ = shape.output()[2];
     row_size_ = width_ * shape.filters;
     lines_ = std::max<int64_t>(1, kBetween / (rows_ * row_size_));
-    between_ = (lines_ * rows_ * row_size_ + 15) / 16 * 16;
+    between_ = aligned_size(lines_ * rows_ * row_size_);
   }
 
   int64_t workspace(int threads) const { return threads * (between_ + convolution_.workspace(1)); }  // floats
@@ -62,15 +62,11 @@ std::optional<std::pair<int64_t, int64_t>> read_by(const Selection& selection, c
 }  // namespace
 
 std::optional<Step> pooled_convolution(const Selection& selection, int32_t index, std::string&) {
-  const Node& node = selection.node(index);
-  if (node.op != Op::convolution || !refuses_convolution(selection, node).empty()) return {};
-  const Shape& x = selection.type(node.operands[0]).shape;
-  const auto weights = selection.known(node.operands[1]);
-  if (!weights || x.rank() != 4 || node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
-  ConvolutionShape shape = convolution_shape(node, x, weights->shape());
-  if (DepthwiseConvolution::handles(shape)) return {};
+  auto convolution = image_convolution_at(selection, index);
+  if (!convolution || DepthwiseConvolution::handles(convolution->shape)) return {};
+  const EpilogueMatch& match = convolution->match;
+  ConvolutionShape& shape = convolution->shape;
 
-  const EpilogueMatch match = match_epilogue(selection, node.results[0], shape.filters);
   const int32_t user = selection.single_user(match.result);
   if (match.residual || user < 0) return {};
   const Node& pool = selection.node(user);
@@ -86,25 +82,24 @@ std::optional<Step> pooled_convolution(const Selection& selection, int32_t index
   if (by_tiles && rows_of_line % 2 != 0) return {};
 
   const Type& result = selection.type(pool.results[0]);
-  int64_t flops = 2 * shape.output_pixels() * weights->shape().elements();
-  if (by_tiles) flops = flops / 9 * 4;
-  const int threads = selection.threads({.flops = flops, .bytes = x.elements() * 4 + result.bytes() + weights->shape().elements() * 4});
+  const int64_t flops = by_tiles ? convolution->flops() / 9 * 4 : convolution->flops();
+  const int threads =
+      selection.threads({.flops = flops, .bytes = convolution->input_bytes() + result.bytes() + convolution->weights.type().bytes()});
   // Lines are few where images are small, and then some thread has one more than others. It may, a little, for what is not written and read
   // again.
   constexpr double most_uneven = 1.05;
   const double uneven = static_cast<double>((lines + threads - 1) / threads * threads) / static_cast<double>(lines);
   if (uneven * static_cast<double>(rows * columns) > most_uneven * static_cast<double>(before[1] * before[2])) return {};
 
-  Step step = step_with_epilogue("convolution", index, {node.operands[0]}, match);
+  Step step = step_with_epilogue("convolution", index, {selection.node(index).operands[0]}, match);
   step.name += "+pool";
   step.nodes.push_back(user);
   step.results = {pool.results[0]};
   step.threads = threads;
   const Shape read_shape{shape.batch, rows, columns, shape.filters};
-  const PooledConvolution run(Convolution(shape, weights->as<float>().data(), selection.packer(*weights)),
-                              Pool(read_shape, result.shape, pool.attributes), rows_of_line);
+  const PooledConvolution run(convolution->product(selection), Pool(read_shape, result.shape, pool.attributes), rows_of_line);
   step.kernel.workspace = run.workspace(threads) * static_cast<int64_t>(sizeof(float));
-  step.kernel.run = [run, weights = *weights, epilogue = BoundEpilogue(match, shape.filters), threads](const Pointers& p) {
+  step.kernel.run = [run, weights = convolution->weights, epilogue = BoundEpilogue(match, shape.filters), threads](const Pointers& p) {
     run.run(floats(p.operands[0]), epilogue(p), floats(p.results[0]), floats(p.workspace), threads);
   };
   return step;

@@ -1,7 +1,7 @@
 #include "tutti/device/cpu/gemm/separable.h"
 
 #include "tutti/device/cpu/candidates/contraction.h"
-#include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/device/cpu/candidates/image_convolution.h"
 
 namespace tutti::cpu {
 
@@ -9,38 +9,14 @@ namespace {
 
 constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions: what a cache of a thread's own does not hold well
 
-// A convolution of images, with what follows it.
-struct Part {
-  int32_t node;
-  ConvolutionShape shape;
-  Tensor weights;
-  EpilogueMatch match;
-
-  bool is_depthwise() const { return shape.channels > 1 && DepthwiseConvolution::handles(shape) && shape.output()[2] > 1; }
-  int64_t flops() const { return 2 * shape.output_pixels() * weights.shape().elements(); }
-  int64_t input_bytes() const { return 4 * shape.batch * shape.input[1] * shape.input[2] * shape.channels; }
-  int64_t output_bytes() const { return 4 * shape.output_pixels() * shape.filters; }
-  Convolution product(const Selection& selection) const {
-    return Convolution(shape, weights.as<float>().data(), selection.packer(weights));
-  }
-};
-
-std::optional<Part> part_at(const Selection& selection, int32_t index) {
-  if (index < 0 || !selection.is_free(index)) return {};
-  const Node& node = selection.node(index);
-  if (node.op != Op::convolution || !refuses_convolution(selection, node).empty()) return {};
-  const Shape& x = selection.type(node.operands[0]).shape;
-  if (x.rank() != 4 || node.attributes.ints("lhs_dilation") != Ints{1, 1}) return {};
-  const auto weights = selection.known(node.operands[1]);
-  if (!weights) return {};
-  const ConvolutionShape shape = convolution_shape(node, x, weights->shape());
-  return Part{index, shape, *weights, match_epilogue(selection, node.results[0], shape.filters)};
+bool is_depthwise(const ImageConvolution& part) {
+  return part.shape.channels > 1 && DepthwiseConvolution::handles(part.shape) && part.shape.output()[2] > 1;
 }
 
 // What alone reads the result of this part, which adds nothing from elsewhere.
-std::optional<Part> part_after(const Selection& selection, const Part& part) {
+std::optional<ImageConvolution> part_after(const Selection& selection, const ImageConvolution& part) {
   if (part.match.residual) return {};
-  auto next = part_at(selection, selection.single_user(part.match.result));
+  auto next = image_convolution_at(selection, selection.single_user(part.match.result));
   if (next && selection.node(next->node).operands[0] != part.match.result) return {};
   return next;
 }
@@ -48,16 +24,16 @@ std::optional<Part> part_after(const Selection& selection, const Part& part) {
 }  // namespace
 
 std::optional<Step> separable_convolution(const Selection& selection, int32_t index, std::string&) {
-  auto first = part_at(selection, index);
+  auto first = image_convolution_at(selection, index);
   if (!first) return {};
-  std::optional<Part> expand, depthwise, project;
-  if (first->is_depthwise()) {
+  std::optional<ImageConvolution> expand, depthwise, project;
+  if (is_depthwise(*first)) {
     depthwise = std::move(first);
   } else if (first->shape.groups == 1 && !Winograd::handles(first->shape)) {
     depthwise = part_after(selection, *first);
     expand = std::move(first);
   }
-  if (!depthwise || !depthwise->is_depthwise()) return {};
+  if (!depthwise || !is_depthwise(*depthwise)) return {};
   project = part_after(selection, *depthwise);
   if (project && !project->shape.is_product()) project = {};
 
@@ -70,7 +46,7 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   const int64_t rows = depthwise->shape.batch * depthwise->shape.output()[1];
   if (between < worth_bands || rows < threads * SeparableConvolution::rows_of_piece(depthwise->shape, expand.has_value())) return {};
 
-  const Part& last = project ? *project : *depthwise;
+  const ImageConvolution& last = project ? *project : *depthwise;
   Step step{"separable convolution" + last.match.name, {}, {selection.node(index).operands[0]}, {last.match.result}};
   step.threads = threads;
   for (const auto* part : {&expand, &depthwise, &project}) {
@@ -85,7 +61,7 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   if (project) parts.project = project->product(selection);
   SeparableConvolution run(depthwise->shape, std::move(parts));
   step.kernel.workspace = run.workspace(threads) * static_cast<int64_t>(sizeof(float));
-  auto bound = [](const std::optional<Part>& part) {
+  auto bound = [](const std::optional<ImageConvolution>& part) {
     return part ? BoundEpilogue(part->match, part->shape.filters) : BoundEpilogue({}, 0);
   };
   step.kernel.run = [run, before = bound(expand), middle = bound(depthwise), after = bound(project), threads](const Pointers& p) {

@@ -15,4 +15,7 @@ inline std::shared_ptr<float[]> aligned_floats(int64_t size) {
   return {bytes, reinterpret_cast<float*>(bytes.get())};
 }
 
+// So many floats and those that fill up the last 64 bytes: what stands behind them is aligned again.
+inline int64_t aligned_size(int64_t floats) { return (floats + 15) / 16 * 16; }
+
 }  // namespace tutti::cpu

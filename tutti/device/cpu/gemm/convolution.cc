@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tutti/base/error.h"
+#include "tutti/device/cpu/gemm/aligned.h"
 #include "tutti/device/cpu/gemm/matmul.h"
 #include "tutti/device/cpu/team.h"
 
@@ -48,7 +49,7 @@ Convolution::Convolution(const ConvolutionShape& shape, const float* weights, co
 
 int64_t Convolution::depth() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2] * (shape_.channels / shape_.groups); }
 
-int64_t Convolution::packed_size() const { return (cpu::packed_size(depth(), shape_.filters / shape_.groups) + 15) / 16 * 16; }
+int64_t Convolution::packed_size() const { return aligned_size(cpu::packed_size(depth(), shape_.filters / shape_.groups)); }
 
 Panels Convolution::panels(const float* packed, int64_t group) const {
   if (packed == nullptr) return weights_[static_cast<size_t>(group)].panels();
@@ -66,7 +67,7 @@ void Convolution::plan_bands() {
   const int64_t fitting = (kBandSize / std::max<int64_t>(1, kd * row_size) - std::max<int64_t>(0, overlap)) / stride;
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
   band_rows_ = rows_per_band_ * stride + overlap;
-  band_size_ = (kd * band_rows_ * row_size + 15) / 16 * 16;
+  band_size_ = aligned_size(kd * band_rows_ * row_size);
 
   // Taps: the places of a window relative to its first, runs of them joined where they are neighbours in memory.
   const int64_t plane_size = padded_ ? band_rows_ * row_size : shape_.dilation[0] * shape_.input[1] * row_size;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tutti/device/cpu/gemm/aligned.h"
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
@@ -11,8 +12,6 @@ namespace {
 constexpr int64_t kBetween = int64_t{64} * 1024;  // floats between the convolutions, beside their weights in the second-level cache
 
 int64_t reach_of(const ConvolutionShape& shape) { return (shape.kernel[1] - 1) * shape.dilation[1] + 1; }
-
-int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 }  // namespace
 
@@ -29,8 +28,8 @@ SeparableConvolution::SeparableConvolution(const ConvolutionShape& shape, Parts 
   const int64_t before = parts_.expand ? shape_.input[2] * shape_.channels : 0, after = parts_.project ? output_[2] * shape_.channels : 0;
   const int64_t fitting = (kBetween - (reach_ - stride) * before) / std::max<int64_t>(1, stride * before + after);
   rows_per_band_ = std::clamp<int64_t>(fitting, 1, output_[1]);
-  expanded_size_ = aligned(((rows_per_band_ - 1) * stride + reach_) * before);
-  filtered_size_ = aligned(rows_per_band_ * after);
+  expanded_size_ = aligned_size(((rows_per_band_ - 1) * stride + reach_) * before);
+  filtered_size_ = aligned_size(rows_per_band_ * after);
   if (parts_.expand) expand_space_ = parts_.expand->workspace(1);
 }
 
