@@ -39,14 +39,14 @@ Result expected(const ConvolutionShape& shape, const std::vector<float>& x, cons
   return result;
 }
 
-void check(const ConvolutionShape& shape, int threads = 1) {
+void check(const ConvolutionShape& shape, int threads, bool adds) {
   const int64_t taps = shape.kernel[0] * shape.kernel[1] * shape.kernel[2], pixels = shape.output_pixels();
   const auto x = normal_floats(shape.batch * shape.input[0] * shape.input[1] * shape.input[2] * shape.channels, 1);
   const auto weights = normal_floats(taps * shape.channels / shape.groups * shape.filters, 2), bias = normal_floats(shape.filters, 3);
   const auto residual = normal_floats(pixels * shape.filters, 4);
   std::vector<float> y(static_cast<size_t>(pixels * shape.filters), 77.0f);
   Epilogue epilogue = relu(bias.data());
-  epilogue.residual = residual.data();
+  if (adds) epilogue.residual = residual.data();
   if (DepthwiseConvolution::handles(shape)) {
     DepthwiseConvolution(shape, weights.data()).run(x.data(), epilogue, y.data(), threads);
   } else {
@@ -57,9 +57,13 @@ void check(const ConvolutionShape& shape, int threads = 1) {
   for (int64_t i = 0; i < pixels * shape.filters; ++i) {
     const int64_t filter = i % shape.filters;
     const Result sum = expected(shape, x, weights, i / shape.filters, filter);
-    const double value = sum.value + bias[static_cast<size_t>(filter)] + residual[static_cast<size_t>(i)];
+    const double value = sum.value + bias[static_cast<size_t>(filter)] + (adds ? residual[static_cast<size_t>(i)] : 0);
     expect_near(y[static_cast<size_t>(i)], expected_activation(value, epilogue), sum.magnitude, "y", i);
   }
+}
+
+void check(const ConvolutionShape& shape, int threads = 1) {
+  for (bool adds : {false, true}) check(shape, threads, adds);
 }
 
 ConvolutionShape image(int64_t height, int64_t width, int64_t channels, int64_t filters, Extents kernel) {
@@ -244,6 +248,41 @@ TEST(cpu_depthwise_convolution, kernels_strides_padding_and_dilation) {
         check(shape, 2);
       }
     }
+  }
+}
+
+TEST(cpu_depthwise_convolution, windows_of_3_over_any_edge) {
+  for (const auto& [height, width] :
+       {std::pair<int64_t, int64_t>{1, 1}, {1, 5}, {2, 2}, {3, 9}, {4, 1}, {5, 6}, {6, 14}, {7, 7}, {9, 27}}) {
+    for (int64_t stride : {1, 2}) {
+      for (int64_t low : {0, 1, 2}) {
+        for (int64_t high : {0, 1, 2}) {
+          ConvolutionShape shape = depthwise(height, width, 37, {1, 3, 3});
+          shape.batch = 2;
+          shape.strides = {1, stride, stride};
+          shape.low = {0, low, low};
+          shape.high = {0, high, high};
+          check(shape, 2);
+        }
+      }
+    }
+  }
+}
+
+TEST(cpu_depthwise_convolution, any_activation_behind_windows_of_3) {
+  ConvolutionShape shape = depthwise(7, 9, 20, {1, 3, 3});
+  shape.low = shape.high = {0, 1, 1};
+  const auto x = normal_floats(7 * 9 * 20, 1), weights = normal_floats(9 * 20, 2);
+  const DepthwiseConvolution convolution(shape, weights.data());
+  std::vector<float> sums(x.size()), y(x.size());
+  convolution.run(x.data(), {}, sums.data(), 1);
+  for (Activation activation : {Activation::silu, Activation::clip, Activation::leaky_relu}) {
+    Epilogue epilogue;
+    epilogue.activation = activation;
+    epilogue.high = 6;
+    epilogue.alpha = 0.1f;
+    convolution.run(x.data(), epilogue, y.data(), 1);
+    for (size_t i = 0; i < y.size(); ++i) expect_near(y[i], expected_activation(sums[i], epilogue), 10, "y", static_cast<int64_t>(i));
   }
 }
 

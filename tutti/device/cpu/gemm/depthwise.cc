@@ -53,7 +53,14 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape) : shap
   output_ = shape_.output();
   padded_channels_ = (shape_.channels + kernel_->lanes - 1) / kernel_->lanes * kernel_->lanes;
   rows_ = bands(shape_, 1);
-  if (shape_.dilation[2] == 1 && kernel_->has_rows(shape_.kernel[2], shape_.strides[2], shape_.channels)) return;
+  if (shape_.dilation[2] == 1 && kernel_->has_rows(shape_.kernel[2], shape_.strides[2], shape_.channels)) {
+    const auto fits = [&](size_t axis) {
+      const int64_t last = (output_[axis] - 1) * shape_.strides[axis] - shape_.low[axis] + 3;
+      return shape_.kernel[axis] == 3 && shape_.dilation[axis] == 1 && shape_.low[axis] <= 1 && last <= shape_.input[axis] + 1;
+    };
+    of_3_ = kernel_->two_rows_of_3 != nullptr && shape_.strides[1] == shape_.strides[2] && fits(1) && fits(2);
+    return;
+  }
   columns_ = bands(shape_, 2);
   for (const Band& rows : rows_) {
     for (const Band& columns : columns_) {
@@ -81,16 +88,19 @@ const DepthwiseConvolution::Band& DepthwiseConvolution::band_of(int64_t row) con
   return rows_[band];
 }
 
-bool DepthwiseConvolution::is_pair(int64_t row) const {
-  if (!columns_.empty() || !kernel_->has_two_rows(shape_.kernel[2]) || shape_.dilation[1] != 1) return false;
+DepthwiseConvolution::RowsKernel DepthwiseConvolution::kernel_of_two(int64_t row, const Epilogue& epilogue) const {
+  if (!columns_.empty() || row % output_[1] + 1 == output_[1]) return nullptr;
+  if (of_3_ && epilogue.residual == nullptr) return kernel_->two_rows_of_3;
   const Band& band = band_of(row);
-  return shape_.strides[1] < shape_.kernel[1] && row % output_[1] + 1 < band.end && band.last_tap - band.first_tap == shape_.kernel[1];
+  const bool alike = row % output_[1] + 1 < band.end && band.last_tap - band.first_tap == shape_.kernel[1];
+  if (!alike || shape_.dilation[1] != 1 || shape_.strides[1] >= shape_.kernel[1]) return nullptr;
+  return kernel_->has_two_rows(shape_.kernel[2]) ? kernel_->two_rows : nullptr;
 }
 
 void DepthwiseConvolution::run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last,
                                     const float* packed) const {
   for (int64_t row = first; row < last;) {
-    const bool two = row + 1 < last && is_pair(row);
+    const RowsKernel two = row + 1 < last ? kernel_of_two(row, epilogue) : nullptr;
     run_row(x, epilogue, y, row, two, packed);
     const int64_t count = two ? 2 : 1;
     row += count;
@@ -98,7 +108,8 @@ void DepthwiseConvolution::run_rows(const float* x, const Epilogue& epilogue, fl
   }
 }
 
-void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, bool two, const float* packed) const {
+void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, RowsKernel two,
+                                   const float* packed) const {
   const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
   const Band& band = band_of(row);
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
@@ -111,13 +122,19 @@ void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, flo
   call.residual = epilogue.residual ? epilogue.residual + row * output_[2] * channels : nullptr;
   call.y = y;
   if (columns_.empty()) {
-    const int64_t first = band.first_tap, x_row = shape_.dilation[1] * shape_.input[2] * channels;
-    const int64_t weights_row = shape_.kernel[2] * padded_channels_;
-    call.x += first * x_row;
-    call.weights += first * weights_row;
-    (two ? kernel_->two_rows : kernel_->rows)(
-        call, {shape_.kernel[2], shape_.strides[2], band.last_tap - first, x_row, weights_row, padded_channels_, -shape_.low[2],
-               shape_.input[2], shape_.strides[1], output_[2] * channels});
+    const int64_t x_row = shape_.dilation[1] * shape_.input[2] * channels, weights_row = shape_.kernel[2] * padded_channels_;
+    DepthwiseRows windows{shape_.kernel[2], shape_.strides[2], shape_.kernel[1],     x_row, weights_row, padded_channels_, -shape_.low[2],
+                          shape_.input[2],  shape_.strides[1], output_[2] * channels};
+    if (two && two == kernel_->two_rows_of_3) {
+      const int64_t start = place * shape_.strides[1] - shape_.low[1];
+      windows.above = start < 0;
+      windows.below = start + shape_.strides[1] + 3 > shape_.input[1];
+    } else {
+      windows.rows = band.last_tap - band.first_tap;
+      call.x += band.first_tap * x_row;
+      call.weights += band.first_tap * weights_row;
+    }
+    (two ? two : kernel_->rows)(call, windows);
   } else {
     run_taps(call, &taps_[static_cast<size_t>(&band - rows_.data()) * columns_.size()]);
   }

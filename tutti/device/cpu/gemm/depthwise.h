@@ -35,9 +35,10 @@ class DepthwiseConvolution {
   };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
   const Band& band_of(int64_t row) const;
-  // Whether this row and the next one, both counted through the batch, can be made at once.
-  bool is_pair(int64_t row) const;
-  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, bool two, const float* packed) const;
+  using RowsKernel = void (*)(const DepthwiseCall&, const DepthwiseRows&);
+  // That makes this row and the next one, both counted through the batch, at once; or none.
+  RowsKernel kernel_of_two(int64_t row, const Epilogue& epilogue) const;
+  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, RowsKernel two, const float* packed) const;
   void run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const;
 
   ConvolutionShape shape_;
@@ -47,6 +48,7 @@ class DepthwiseConvolution {
   int64_t padded_channels_ = 0;
   std::shared_ptr<float[]> weights_;  // [kernel height, kernel width, padded channels]
   const DepthwiseKernel* kernel_;
+  bool of_3_ = false;  // two rows at once by the kernel for that
 };
 
 }  // namespace tutti::cpu

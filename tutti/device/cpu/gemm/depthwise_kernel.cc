@@ -14,25 +14,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 
+template <int Sums>
+HWY_INLINE void activate_sums(const Epilogue& epilogue, Vector (&sum)[Sums]) {
+  const Tag d;
+  if (epilogue.activation == Activation::clip) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Sums; ++i) sum[i] = at_most(at_least(sum[i], epilogue.low), epilogue.high);
+  } else if (epilogue.activation == Activation::leaky_relu) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Sums; ++i)
+      sum[i] = hn::IfThenElse(hn::Lt(sum[i], hn::Zero(d)), hn::Mul(sum[i], hn::Set(d, epilogue.alpha)), sum[i]);
+  }
+}
+
 // Sums become results. sum: [pixels] of one vector of channels.
 template <int Pixels, bool Full>
 HWY_INLINE void finish(const DepthwiseCall& call, Vector (&sum)[Pixels], float* y, const float* residual, int64_t channel) {
-  const Tag d;
-  const Epilogue& epilogue = *call.epilogue;
   const int64_t channels = call.channels;
   if (residual) {
 #pragma GCC unroll 8
     for (int p = 0; p < Pixels; ++p) sum[p] = hn::Add(sum[p], load<Full>(residual + p * channels, channel, channels));
   }
-  if (epilogue.activation == Activation::clip) {
-#pragma GCC unroll 8
-    for (int p = 0; p < Pixels; ++p) sum[p] = at_most(at_least(sum[p], epilogue.low), epilogue.high);
-  } else if (epilogue.activation == Activation::leaky_relu) {
-#pragma GCC unroll 8
-    for (int p = 0; p < Pixels; ++p) {
-      sum[p] = hn::IfThenElse(hn::Lt(sum[p], hn::Zero(d)), hn::Mul(sum[p], hn::Set(d, epilogue.alpha)), sum[p]);
-    }
-  }
+  activate_sums(*call.epilogue, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < Pixels; ++p) store<Full>(sum[p], y + p * channels, channel, channels);
 }
@@ -105,8 +108,8 @@ HWY_INLINE void sum_under_two(const float* window, int64_t channels, const float
     for (int c = 0; c < Columns; ++c) {
       const int p = (place - c) / Stride;
       if (place < c || (place - c) % Stride != 0 || p >= Pixels) continue;
-      if constexpr (First) first[p] = hn::MulAdd(value, a[c], first[p]);
-      if constexpr (Second) second[p] = hn::MulAdd(value, b[c], second[p]);
+      if constexpr (First) add_product(value, a[c], first[p]);
+      if constexpr (Second) add_product(value, b[c], second[p]);
     }
   }
 }
@@ -130,6 +133,60 @@ HWY_INLINE void sum_two_rows(const DepthwiseCall& call, const DepthwiseRows& win
                                                                 second);
   finish<Pixels, true>(call, first, y, residual, channel);
   finish<Pixels, true>(call, second, y + windows.y_row, residual ? residual + windows.y_row : nullptr, channel);
+}
+
+// Two rows at once of a kernel of 3 rows and columns: all weights are in registers. Left, Right: the first or the last of the places that
+// the windows cover is outside. What does not change from vector to vector is at hand
+// in locals: for the compiler, results may be stored over the call.
+template <int Pixels, int Stride, bool Left, bool Right>
+void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, float* y) {
+  const Tag d;
+  constexpr int kSums = 2 * Pixels, kPlaces = (Pixels - 1) * Stride + 3;  // the first row's sums, then the second's
+  const Epilogue epilogue = *call.epilogue;
+  const int64_t channels = call.channels, x_row = windows.x_row, y_row = windows.y_row;
+  const int64_t weights_row = windows.weights_row, weights_column = windows.weights_column;
+  const float* const all_weights = call.weights;
+  // A row outside the image is one pixel of zeros, again and again.
+  alignas(64) static constexpr float kZeros[kLanes] = {};
+  const int64_t top_pixel = windows.above ? 0 : channels, bottom_pixel = windows.below ? 0 : channels;
+  for (int64_t done = 0; done < channels; done += kLanes) {
+    const int64_t channel = std::min(done, channels - kLanes);
+    Vector weights[3][3];
+#pragma GCC unroll 8
+    for (int r = 0; r < 3; ++r) {
+#pragma GCC unroll 8
+      for (int c = 0; c < 3; ++c) weights[r][c] = hn::LoadU(d, all_weights + channel + r * weights_row + c * weights_column);
+    }
+    const Vector bias = epilogue.bias ? hn::LoadU(d, epilogue.bias + channel) : hn::Zero(d);
+    Vector sum[kSums];
+#pragma GCC unroll 16
+    for (int i = 0; i < kSums; ++i) sum[i] = bias;
+    const float* from = x + channel;
+#pragma GCC unroll 8
+    for (int row = 0; row < 3 + Stride; ++row, from += x_row) {
+      const int64_t pixel = row == 0 ? top_pixel : row == 2 + Stride ? bottom_pixel : channels;
+      const float* window = pixel == 0 ? kZeros : from;
+#pragma GCC unroll 32
+      for (int place = 0; place < kPlaces; ++place, window += pixel) {
+        if ((Left && place == 0) || (Right && place == kPlaces - 1)) continue;
+        const Vector value = load_here(window);
+#pragma GCC unroll 8
+        for (int c = 0; c < 3; ++c) {
+          const int p = (place - c) / Stride;
+          if (place < c || (place - c) % Stride != 0 || p >= Pixels) continue;
+          if (row < 3) add_product(value, weights[row][c], sum[p]);
+          if (row >= Stride) add_product(value, weights[row - Stride][c], sum[Pixels + p]);
+        }
+      }
+    }
+    activate_sums(epilogue, sum);
+    float* to = y + channel;
+#pragma GCC unroll 16
+    for (int p = 0; p < Pixels; ++p, to += channels) {
+      hn::StoreU(sum[p], d, to);
+      hn::StoreU(sum[Pixels + p], d, to + y_row);
+    }
+  }
 }
 
 // sum(channel) for vectors of channels; the last one reaches back over the one before it.
@@ -218,18 +275,47 @@ void all_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
 }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 registers
+template <int Stride>
+struct TwoRowsOf3 {
+  static constexpr int kPixels = 6;
+  using Tile = void (*)(const DepthwiseCall&, const DepthwiseRows&, const float*, float*);
+  Tile tiles[2][2][kPixels + 1] = {};  // [left][right][pixels]
+  template <int Pixels = 1>
+  constexpr TwoRowsOf3& fill() {
+    tiles[0][0][Pixels] = &two_rows_of_3<Pixels, Stride, false, false>;
+    tiles[0][1][Pixels] = &two_rows_of_3<Pixels, Stride, false, true>;
+    tiles[1][0][Pixels] = &two_rows_of_3<Pixels, Stride, true, false>;
+    tiles[1][1][Pixels] = &two_rows_of_3<Pixels, Stride, true, true>;
+    if constexpr (Pixels < kPixels) fill<Pixels + 1>();
+    return *this;
+  }
+
+  static void run(const DepthwiseCall& call, const DepthwiseRows& windows) {
+    static constexpr TwoRowsOf3 table = TwoRowsOf3().fill();
+    each_tile(call.pixels, kPixels, [&](int64_t pixel, int64_t now) {
+      const int64_t first = windows.first_column + pixel * Stride;
+      const bool left = first<0, right = first + (now - 1) * Stride + 3> windows.image_columns;
+      table.tiles[left][right][now](call, windows, call.x + pixel * Stride * call.channels, call.y + pixel * call.channels);
+    });
+  }
+};
+
+void all_two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows) {
+  windows.stride == 1 ? TwoRowsOf3<1>::run(call, windows) : TwoRowsOf3<2>::run(call, windows);
+}
+
 void two_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
   const bool one = windows.stride == 1;
   if (windows.columns == 3) return one ? rows_of<3, 1, true>(call, windows) : rows_of<3, 2, true>(call, windows);
   return one ? rows_of<5, 1, true>(call, windows) : rows_of<5, 2, true>(call, windows);
 }
-constexpr auto kTwoRows = &two_rows;
+constexpr auto kTwoRows = &two_rows, kTwoRowsOf3 = &all_two_rows_of_3;
 #else
-constexpr decltype(&all_rows) kTwoRows = nullptr;
+constexpr decltype(&all_rows) kTwoRows = nullptr, kTwoRowsOf3 = nullptr;
 #endif
 
 const DepthwiseKernel& kernel_for_depthwise() {
-  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows, kTwoRows};
+  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows, kTwoRows, kTwoRowsOf3};
   return kernel;
 }
 

@@ -38,6 +38,7 @@ struct DepthwiseRows {
   int64_t first_column, image_columns;  // of the image: where the first window begins, which may be negative, and how many there are
   // Of two rows of the output at once: kernel rows from the first one's windows to the second one's, and floats from result to result.
   int64_t down = 0, y_row = 0;
+  bool above = false, below = false;  // of two rows by a kernel of 3: the first row under the windows is outside the image, or the last
 };
 
 struct DepthwiseKernel {
@@ -46,6 +47,8 @@ struct DepthwiseKernel {
   void (*rows)(const DepthwiseCall&, const DepthwiseRows&);
   // Two rows of the output, whose windows overlap: what is loaded serves both. Null where there are too few registers.
   void (*two_rows)(const DepthwiseCall&, const DepthwiseRows&);
+  // The same of a kernel of 3 rows and columns and one stride, without a residual, where at most one place is outside on each side.
+  void (*two_rows_of_3)(const DepthwiseCall&, const DepthwiseRows&);
 
   bool has_rows(int64_t columns, int64_t stride, int64_t channels) const {
     return (columns == 3 || columns == 5 || columns == 7) && (stride == 1 || stride == 2) && channels >= lanes;

@@ -46,6 +46,17 @@ HWY_INLINE void add_product(V x, V y, V& sum) {
 #endif
 }
 
+// Loads a vector at this point of the program and not before: hoisted, it would push sums out of registers.
+HWY_INLINE Vector load_here(const float* from) {
+#if HWY_TARGET == HWY_AVX3
+  Vector v;
+  asm volatile("vmovups %1, %0" : "=v"(v.raw) : "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
+  return v;
+#else
+  return hn::LoadU(Tag(), from);
+#endif
+}
+
 template <class D = Tag>
 HWY_INLINE hn::Vec<D> load_first(const float* from, int64_t count) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // masked memory operations that do not fault
