@@ -228,6 +228,18 @@ TEST(cpu_convolution, one_and_three_axes) {
   check(volume);
 }
 
+// Rows of weights are multiplied two by two where that fills a vector, in blocks of the depth as well.
+TEST(cpu_convolution, an_even_number_of_channels_and_filters_that_leave_half_of_a_vector) {
+  for (int64_t channels : {2, 6, 22, 402}) {
+    for (int64_t filters : {1, 8, 17, 24, 40, 56}) {
+      check(image(5, 7, channels, filters, {1, 1, 1}), 2);
+      ConvolutionShape shape = image(5, 7, channels, filters, {1, 2, 3});
+      shape.high = {0, 1, 1};
+      if (channels < 100) check(shape);
+    }
+  }
+}
+
 ConvolutionShape depthwise(int64_t height, int64_t width, int64_t channels, Extents kernel) {
   ConvolutionShape shape = image(height, width, channels, channels, kernel);
   shape.groups = channels;

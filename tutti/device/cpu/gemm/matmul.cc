@@ -29,7 +29,8 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
   call.c_stride = c_stride;
   call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
   const auto run = b.kernels->rows[vectors];
-  const int64_t width = vectors * b.kernels->lanes;
+  const int64_t width = b.width(panel);
+  call.in_pairs = b.in_pairs_at(panel);
   const float* residual = epilogue.residual ? epilogue.residual + column : nullptr;
 
   const int64_t most = b.kernels->depth[vectors];
@@ -43,7 +44,7 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
     } else {  // a part of one
       call.a.taps = 1;
       const int64_t left = a.depth - begin;
-      call.a.depth = left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
+      call.a.depth = left >= 2 * most ? most : left > most ? (left + 3) / 4 * 2 : left;  // even, but for the last
       begin += call.a.depth;
       if (begin == a.depth) {
         begin = 0;
@@ -162,7 +163,7 @@ void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t l
                      bool backwards) {
   if (b.narrow) {
     multiply_narrow(a, b, epilogue, c, c_stride);
-  } else if (a.count == 1) {
+  } else if (a.count == 1 && !b.in_pairs) {
     multiply_one_row(a, b, first, last, epilogue, c, backwards);
   } else {
     for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);

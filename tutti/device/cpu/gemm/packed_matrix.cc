@@ -13,13 +13,14 @@ namespace {
 int64_t narrow_vectors(int64_t lanes) { return lanes >= 16 ? 3 : 4; }
 
 Panels layout(int64_t depth, int64_t columns, LeftRows left) {
-  Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false};
-  const int64_t vectors = (columns + panels.kernels->lanes - 1) / panels.kernels->lanes;
+  Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false, false};
+  const int64_t lanes = panels.kernels->lanes, vectors = (columns + lanes - 1) / lanes;
   // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
   panels.count[1] = vectors == 1 ? 1 : 0;
   panels.count[2] = vectors < 2 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
   panels.count[3] = (vectors - 2 * panels.count[2]) / 3;
-  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= narrow_vectors(panels.kernels->lanes);
+  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= narrow_vectors(lanes);
+  panels.in_pairs = left == LeftRows::several_even && panels.kernels->has_pairs && 2 * (vectors * lanes - columns) >= lanes;
   return panels;
 }
 
@@ -40,6 +41,17 @@ void pack_few_columns(const float* from, int64_t depth, int64_t present, int64_t
   for (int64_t k = 0; k < depth; ++k, place += width, from += row_stride) {
     for (int64_t n = 0; n < width; ++n) place[n] = 0;
     for (int64_t n = 0; n < present; ++n) place[n] = from[n * column_stride];
+  }
+}
+
+// A panel whose last vector holds two rows: those vectors of a row that are full, those of the next one, and what is left of both.
+void pack_pairs(const float* from, const Matrix& matrix, int64_t present, int64_t lanes, float* place) {
+  const int64_t full = present / lanes * lanes;
+  for (int64_t k = 0; k < matrix.depth; k += 2, from += 2 * matrix.row_stride) {
+    for (int64_t row = 0; row < 2; ++row, place += full)
+      for (int64_t n = 0; n < full; ++n) place[n] = from[row * matrix.row_stride + n * matrix.column_stride];
+    for (int64_t n = full; n < full + lanes / 2; ++n)
+      for (int64_t row = 0; row < 2; ++row) *place++ = n < present ? from[row * matrix.row_stride + n * matrix.column_stride] : 0.0f;
   }
 }
 
@@ -64,7 +76,9 @@ void pack(const Matrix& matrix, const Panels& panels, float* place) {
     const int64_t width = panels.vectors(panel) * panels.kernels->lanes;
     const int64_t present = std::min(width, matrix.columns - panels.column(panel));
     const float* from = matrix.data + panels.column(panel) * matrix.column_stride;
-    if (present < width && (width == 16 || width == 8)) {
+    if (panels.in_pairs_at(panel)) {
+      pack_pairs(from, matrix, present, panels.kernels->lanes, place);
+    } else if (present < width && (width == 16 || width == 8)) {
       (width == 16 ? pack_few_columns<16> : pack_few_columns<8>)(from, matrix.depth, present, matrix.row_stride, matrix.column_stride,
                                                                  place);
       place += matrix.depth * width;

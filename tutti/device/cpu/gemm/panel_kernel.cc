@@ -34,10 +34,15 @@ HWY_INLINE void find_rows(const RowsOfA& a, int64_t first, int64_t tap, const fl
   }
 }
 
-// One tile: Rows rows times a panel of Vectors vectors, of which the last is a half one if Half.
-template <int Rows, int Vectors, bool Half>
+// What the last vector of a panel is: as the others, half a one, or one that holds two rows.
+enum class Last { whole, half, pairs };
+
+// One tile: Rows rows times a panel of Vectors vectors.
+template <int Rows, int Vectors, Last kLast>
 struct Tile {
-  static constexpr int kUnroll = 8, kWhole = Vectors - (Half ? 1 : 0);
+  static constexpr int kUnroll = 8, kWhole = Vectors - (kLast == Last::whole ? 0 : 1);
+  static constexpr int kWidth = kLast == Last::pairs ? Vectors * kLanes - kLanes / 2 : Vectors * kLanes;  // floats of a row of B
+  static constexpr int kStep = kLast == Last::pairs ? 2 : 1;                                              // rows of B at once
 
   static HWY_NOINLINE void run(const PanelCall& call, int64_t first_row, float* c, const float* residual, Ahead ahead) {
     if (residual) {  // perhaps from far away, and needed in the end
@@ -57,14 +62,14 @@ struct Tile {
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
-        for (int u = 0; u < kUnroll; ++u) {
-          sums.add(row, k + u, b + u * Vectors * kLanes);
+        for (int u = 0; u < kUnroll; u += kStep) {
+          sums.add(row, k + u, b + u * kWidth);
           asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
         }
-        b += kUnroll * Vectors * kLanes;
+        b += kUnroll * kWidth;
         for (int64_t line = 0; line < ahead.lines; ++line, ahead.data += kLine) __builtin_prefetch(ahead.data, 0, 2);
       }
-      for (; k < depth; ++k, b += Vectors * kLanes) sums.add(row, k, b);
+      for (; k < depth; k += kStep, b += kStep * kWidth) sums.add(row, k, b);
     }
     sums.end(call, c, residual);
   }
@@ -73,11 +78,16 @@ struct Tile {
   struct Sums {
     Vector whole[Rows][kWhole == 0 ? 1 : kWhole];
     hn::Vec<HalfTag> half[Rows][1];
+    Vector pairs[Rows];
 
     HWY_INLINE void begin(const PanelCall& call, const float* c) {
-      if constexpr (Half) {
+      if constexpr (kLast != Last::whole) {
         if constexpr (kWhole > 0) Edge<Rows, kWhole>::template begin<true>(call, c, whole);
         Edge<Rows, 1, HalfTag>::template begin<false>(call, c, half, kWhole * kLanes);
+        if constexpr (kLast == Last::pairs) {
+#pragma GCC unroll 16
+          for (int i = 0; i < Rows; ++i) pairs[i] = spread(half[i][0]);
+        }
       } else if (call.columns >= Vectors * kLanes) {
         Edge<Rows, kWhole>::template begin<true>(call, c, whole);
       } else {
@@ -85,21 +95,37 @@ struct Tile {
       }
     }
     HWY_INLINE void add(const float* const (&row)[Rows], int64_t k, const float* b) {
+      if constexpr (kLast == Last::pairs) {
+        add_row(row, k, b);
+        add_row(row, k + 1, b + kWhole * kLanes);
+        const Vector both = hn::Load(Tag(), b + 2 * kWhole * kLanes);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) add_product(load_pair(row[i] + k), both, pairs[i]);
+      } else {
+        add_row(row, k, b);
+      }
+    }
+    HWY_INLINE void add_row(const float* const (&row)[Rows], int64_t k, const float* b) {
+      if constexpr (kLast == Last::pairs && kWhole == 0) return;
       Vector columns[kWhole == 0 ? 1 : kWhole];
 #pragma GCC unroll 16
       for (int v = 0; v < kWhole; ++v) columns[v] = hn::Load(Tag(), b + v * kLanes);
       hn::Vec<HalfTag> last;
-      if constexpr (Half) last = hn::Load(HalfTag(), b + kWhole * kLanes);
+      if constexpr (kLast == Last::half) last = hn::Load(HalfTag(), b + kWhole * kLanes);
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
         const Vector x = hn::Set(Tag(), row[i][k]);
 #pragma GCC unroll 16
         for (int v = 0; v < kWhole; ++v) add_product(x, columns[v], whole[i][v]);
-        if constexpr (Half) add_product(first_lanes<HalfTag>(x), last, half[i][0]);
+        if constexpr (kLast == Last::half) add_product(first_lanes<HalfTag>(x), last, half[i][0]);
       }
     }
     HWY_INLINE void end(const PanelCall& call, float* c, const float* residual) {
-      if constexpr (Half) {
+      if constexpr (kLast == Last::pairs) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) half[i][0] = add_pairs(pairs[i]);
+      }
+      if constexpr (kLast != Last::whole) {
         if constexpr (kWhole > 0) Edge<Rows, kWhole>::template end<true>(call, c, residual, whole);
         Edge<Rows, 1, HalfTag>::template end<false>(call, c, residual, half, kWhole * kLanes);
       } else if (call.columns >= Vectors * kLanes) {
@@ -205,13 +231,13 @@ struct FewRows {
 
 using TileFunction = void (*)(const PanelCall&, int64_t, float*, const float*, Ahead);
 
-template <int Vectors, bool Half>
+template <int Vectors, Last kLast>
 struct TileTable {
   static constexpr int kRows = tile_rows(Vectors);
   TileFunction of[kRows + 1] = {};  // [rows]
   template <int Rows = 1>
   constexpr TileTable& fill() {
-    of[Rows] = &Tile<Rows, Vectors, Half>::run;
+    of[Rows] = &Tile<Rows, Vectors, kLast>::run;
     if constexpr (Rows < kRows) fill<Rows + 1>();
     return *this;
   }
@@ -219,11 +245,13 @@ struct TileTable {
 
 template <int Vectors>
 void rows(const PanelCall& call) {
-  static constexpr TileTable<Vectors, false> whole = TileTable<Vectors, false>().fill();
-  static constexpr TileTable<Vectors, kHalves> halved = TileTable<Vectors, kHalves>().fill();
+  constexpr Last kHalf = kHalves ? Last::half : Last::whole, kPairs = kHasPairs ? Last::pairs : Last::whole;
+  static constexpr TileTable<Vectors, Last::whole> whole = TileTable<Vectors, Last::whole>().fill();
+  static constexpr TileTable<Vectors, kHalf> halved = TileTable<Vectors, kHalf>().fill();
+  static constexpr TileTable<Vectors, kPairs> paired = TileTable<Vectors, kPairs>().fill();
   constexpr int64_t kFull = tile_rows(Vectors);
   const bool ends_in_half = kHalves && call.columns <= Vectors * kLanes - kLanes / 2;
-  const TileFunction* run = ends_in_half ? halved.of : whole.of;
+  const TileFunction* run = call.in_pairs ? paired.of : ends_in_half ? halved.of : whole.of;
   const RowsOfA& a = call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
   // The next part of B is fetched while this one, which the first tile brings near, is used by the others.
@@ -292,6 +320,7 @@ void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards)
 const PanelKernels& kernels() {
   constexpr int64_t kFloats = 6 * 1024;  // of a panel, 24 KiB
   static constexpr PanelKernels table = {kLanes,
+                                         kHasPairs,
                                          {0, kFloats / kLanes, kFloats / (2 * kLanes), kFloats / (3 * kLanes)},
                                          {nullptr, &rows<1>, &rows<2>, &rows<3>},
                                          &one_row,

@@ -27,6 +27,7 @@ struct PanelCall {
   const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
   int64_t b_depth = 0;       // rows of a panel, which the next one stands behind
   int64_t ahead = 0;         // floats behind this part of B that the next call reads, to be fetched on the way; as long as this part
+  bool in_pairs = false;     // the last vector of B is made of pairs of rows: packed_matrix.h
   int64_t columns = 0;       // that exist; the rest of the last panel's width is zeros in B and is not stored
   float* c = nullptr;        // [rows, columns]
   int64_t c_stride = 0;
@@ -41,6 +42,7 @@ struct PanelCall {
 // s has the products s, s + sets, ..., and they are added in the end; again for any number of rows.
 struct PanelKernels {
   int64_t lanes;                      // floats in a vector
+  bool has_pairs;                     // vectors of pairs of rows
   int64_t depth[4];                   // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
   // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.

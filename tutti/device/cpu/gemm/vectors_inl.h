@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
@@ -45,6 +46,34 @@ HWY_INLINE void add_product(V x, V y, V& sum) {
   sum = hn::MulAdd(x, y, sum);
 #endif
 }
+
+// Pairs of neighbours, of which a vector has as many as half a vector has lanes.
+#if HWY_TARGET == HWY_AVX3
+constexpr bool kHasPairs = true;
+
+// The two floats at `from`, again and again.
+HWY_INLINE Vector load_pair(const float* from) {
+  const hn::Repartition<double, Tag> pairs;
+  double both;
+  std::memcpy(&both, from, sizeof both);
+  return hn::BitCast(Tag(), hn::Set(pairs, both));
+}
+
+// Each lane of half a vector, and zero beside it.
+HWY_INLINE Vector spread(hn::Vec<HalfTag> half) {
+  const hn::Repartition<uint64_t, Tag> pairs;
+  return hn::BitCast(Tag(), hn::PromoteTo(pairs, hn::BitCast(hn::RebindToUnsigned<HalfTag>(), half)));
+}
+
+// The sum of each two neighbours.
+HWY_INLINE hn::Vec<HalfTag> add_pairs(Vector v) {
+  const hn::Repartition<uint64_t, Tag> pairs;
+  const Vector sums = hn::Add(v, hn::BitCast(Tag(), hn::ShiftRight<32>(hn::BitCast(pairs, v))));
+  return hn::BitCast(HalfTag(), hn::TruncateTo(hn::RebindToUnsigned<HalfTag>(), hn::BitCast(pairs, sums)));
+}
+#else
+constexpr bool kHasPairs = false;
+#endif
 
 // Loads a vector at this point of the program and not before: hoisted, it would push sums out of registers.
 HWY_INLINE Vector load_here(const float* from) {
