@@ -152,7 +152,7 @@ class Pool {
       while (do_piece_of(slot, slot)) {
       }
       for (int i = 0; i < patience && own.job() == last; ++i) pause();
-      while (do_piece_of_others(slot, own.threads())) {
+      while (own.job() == last && do_piece_of_others(slot, own.threads())) {  // its own pieces of the next job come first
       }
     }
   }
