@@ -45,7 +45,12 @@ Graph fold_constants(const Graph& graph, const Evaluate& evaluate, FoldMemo& mem
 // devices that write every value to memory between their loops; not in the list below, which would undo it.
 Graph sink_into_scans(const Graph& graph);
 
-// All of them but the last in the order in which they help each other. `memo` outlives the list.
+// Exact where the kernel is finite. A convolution over an input with zeros between its pixels, a transposed one or the gradient of one with
+// strides, becomes one over the input itself for each remainder of a result's place: nothing is multiplied with those zeros. For devices
+// that do not do so themselves; what it makes of kernels should be folded, and what was folded into them before stays.
+Graph split_dilated(const Graph& graph);
+
+// All of them but the last two in the order in which they help each other. `memo` outlives the list.
 std::vector<Pass> inference_passes(Evaluate evaluate, FoldMemo& memo);
 
 }  // namespace tutti

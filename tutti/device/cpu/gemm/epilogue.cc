@@ -82,7 +82,8 @@ namespace tutti::cpu {
 HWY_EXPORT(activate_all);
 
 void activate(const Epilogue& epilogue, float* c, int64_t rows, int64_t columns, int64_t c_stride) {
-  HWY_DYNAMIC_DISPATCH(activate_all)(epilogue, c, rows, columns, c_stride);
+  const bool joined = columns == c_stride;  // rows that follow each other are one
+  HWY_DYNAMIC_DISPATCH(activate_all)(epilogue, c, joined ? 1 : rows, joined ? rows * columns : columns, c_stride);
 }
 
 }  // namespace tutti::cpu

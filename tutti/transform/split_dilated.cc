@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include "tutti/transform/passes.h"
+#include "tutti/transform/rebuild.h"
+
+namespace tutti {
+
+namespace {
+
+// Along an axis, results that are `dilation` apart, from `phase` on, meet every so many-th place of the kernel: those from `first` on,
+// `taps` of them. The first meets the input `low` places before its beginning.
+struct Phase {
+  int64_t first, taps, low;
+  bool operator==(const Phase&) const = default;
+};
+
+int64_t floor_of(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+std::vector<Phase> phases(int64_t dilation, int64_t low, int64_t kernel) {
+  std::vector<Phase> out;
+  for (int64_t phase = 0; phase < dilation; ++phase) {
+    const int64_t before = floor_of(low - phase, dilation), first = low - phase - before * dilation;
+    out.push_back({first, first < kernel ? (kernel - first + dilation - 1) / dilation : 0, before});
+  }
+  return out;
+}
+
+// A convolution over an input with zeros between its pixels.
+class Dilated {
+ public:
+  Dilated(const Node& node, Value input, Value kernel, const Shape& result)
+      : input_(input), kernel_(kernel), result_(result), spatial_(static_cast<size_t>(input.rank() - 2)) {
+    const Attributes& a = node.attributes;
+    dilation_ = a.ints("lhs_dilation");
+    for (size_t axis = 0; axis < spatial_; ++axis) {
+      phases_.push_back(phases(dilation_[axis], a.ints("low")[axis], kernel.extent(static_cast<int64_t>(axis))));
+      positions_.push_back((result[static_cast<int64_t>(axis) + 1] + dilation_[axis] - 1) / dilation_[axis]);
+    }
+  }
+
+  static bool handles(const Node& node, const Shape& result) {
+    const auto ones = [&](const char* name) {
+      const Ints& list = node.attributes.ints(name);
+      return std::all_of(list.begin(), list.end(), [](int64_t i) { return i == 1; });
+    };
+    return node.op == Op::convolution && !ones("lhs_dilation") && ones("rhs_dilation") && ones("strides") &&
+           node.attributes.integer("groups") == 1 && result.elements() > 0;
+  }
+
+  Value split() {
+    // Where all phases meet the same pixels they are filters of one convolution, otherwise each is one of its own.
+    const bool alike = std::all_of(phases_.begin(), phases_.end(), [](const std::vector<Phase>& axis) {
+      return std::all_of(axis.begin(), axis.end(), [&](const Phase& p) { return p.taps == axis[0].taps && p.low == axis[0].low; });
+    });
+    std::vector<Value> parts;
+    each_phase(0, alike, parts);
+    Value all;
+    if (alike) {
+      all = convolved(concatenate(parts, kernel_.rank() - 1), Ints(spatial_, 0));
+    } else {
+      all = concatenate(parts, input_.rank() - 1);
+    }
+    return side_by_side(all);
+  }
+
+ private:
+  // What each phase is made of, the last axis first: its part of the kernel, or its results.
+  void each_phase(size_t axis, bool kernels, std::vector<Value>& out) {
+    if (axis == spatial_) return out.push_back(kernels ? part_of_kernel() : convolved(part_of_kernel(), chosen_));
+    for (int64_t phase = 0; phase < dilation_[axis]; ++phase) {
+      chosen_.resize(axis);
+      chosen_.push_back(phase);
+      each_phase(axis + 1, kernels, out);
+    }
+  }
+
+  const Phase& phase(const Ints& chosen, size_t axis) const { return phases_[axis][static_cast<size_t>(chosen[axis])]; }
+
+  // None where a phase has no taps: its results are zeros.
+  Value part_of_kernel() const {
+    Ints start, limit = kernel_.shape().extents(), strides(limit.size(), 1);
+    for (size_t axis = 0; axis < spatial_; ++axis) {
+      const Phase& p = phase(chosen_, axis);
+      if (p.taps == 0) return {};
+      start.push_back(p.first);
+      strides[axis] = dilation_[axis];
+    }
+    start.resize(limit.size(), 0);
+    return slice(kernel_, start, limit, strides);
+  }
+
+  Value convolved(Value kernel, const Ints& chosen) const {
+    Ints extents{input_.extent(0)};
+    extents.insert(extents.end(), positions_.begin(), positions_.end());
+    if (!kernel) {
+      extents.push_back(kernel_.extent(kernel_.rank() - 1));
+      return full(input_.graph(), {input_.dtype(), extents}, 0);
+    }
+    ConvolutionDims dims{Ints(spatial_, 1), {}, {}};
+    for (size_t axis = 0; axis < spatial_; ++axis) {
+      const Phase& p = phase(chosen, axis);
+      dims.low.push_back(p.low);
+      dims.high.push_back(positions_[axis] + p.taps - 1 - input_.extent(static_cast<int64_t>(axis) + 1) - p.low);
+    }
+    return convolution(input_, kernel, dims);
+  }
+
+  // [n, positions..., phases... * filters] -> [n, (positions, phases)..., filters], without what is over.
+  Value side_by_side(Value all) const {
+    const auto rank = static_cast<int64_t>(spatial_);
+    Ints apart{input_.extent(0)}, order{0}, joined{input_.extent(0)};
+    apart.insert(apart.end(), positions_.begin(), positions_.end());
+    apart.insert(apart.end(), dilation_.begin(), dilation_.end());
+    apart.push_back(kernel_.extent(kernel_.rank() - 1));
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      order.push_back(1 + axis);
+      order.push_back(1 + rank + axis);
+      joined.push_back(positions_[static_cast<size_t>(axis)] * dilation_[static_cast<size_t>(axis)]);
+    }
+    order.push_back(1 + 2 * rank);
+    joined.push_back(apart.back());
+    return slice(reshape(transpose(reshape(all, apart), order), joined), Ints(joined.size(), 0), result_.extents());
+  }
+
+  Value input_, kernel_;
+  Shape result_;
+  size_t spatial_;
+  Ints dilation_, positions_;  // of each phase's results
+  std::vector<std::vector<Phase>> phases_;
+  Ints chosen_;
+};
+
+}  // namespace
+
+Graph split_dilated(const Graph& graph) {
+  Rebuild rebuild(graph);
+  for (const Node& node : graph.nodes()) {
+    if (Dilated::handles(node, node.results.empty() ? Shape() : graph.type(node.results[0]).shape)) {
+      const auto operands = rebuild.operands(node);
+      rebuild.map(node.results[0], Dilated(node, operands[0], operands[1], graph.type(node.results[0]).shape).split());
+    } else {
+      rebuild.copy(node, node.body ? std::make_shared<const Graph>(split_dilated(*node.body)) : nullptr);
+    }
+  }
+  return rebuild.finish();
+}
+
+}  // namespace tutti
