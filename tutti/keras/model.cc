@@ -9,7 +9,15 @@ namespace tutti::keras {
 namespace {
 
 // Tried in turn for extents that only the data know, until the model fits: most do at once, deep convolutional ones want larger images.
-constexpr int64_t candidate_extents[] = {32, 64, 128, 224, 16, 256, 8, 96, 299, 512, 4, 1};
+// Last come those of inputs that are not open: two that meet in an Add must be equal.
+std::vector<int64_t> candidate_extents(const std::vector<ModelInput>& inputs) {
+  std::vector<int64_t> out{32, 64, 128, 224, 16, 256, 8, 96, 299, 512, 4, 1};
+  for (const ModelInput& input : inputs)
+    for (size_t axis = 1; axis < input.shape.size(); ++axis)
+      if (const int64_t extent = input.shape[axis]; extent > 0 && std::find(out.begin(), out.end(), extent) == out.end())
+        out.push_back(extent);
+  return out;
+}
 
 }  // namespace
 
@@ -81,7 +89,7 @@ void Model::lower_types(Graph& graph, const std::vector<Type>& types, const Lowe
 void Model::declare() {
   const bool open = has_open_extents(inputs_);
   std::unique_ptr<Scope> best;
-  for (int64_t extent : candidate_extents) {
+  for (int64_t extent : candidate_extents(inputs_)) {
     variables_ = std::make_unique<Scope>();
     std::vector<std::string> problems;
     try {
