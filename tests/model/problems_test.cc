@@ -67,6 +67,9 @@ TEST(problems, inputs_of_strings_are_refused_with_what_to_do) {
 TEST(problems, custom_objects_are_refused_by_name) {
   expect_says(sequential(R"({"class_name": "Mine", "module": "my_package", "registered_name": "mine>Mine", "config": {"name": "m"}})"),
               "'mine>Mine' is a custom object");
+  // As Keras writes a class of a script, which may have the name of one of its own.
+  expect_says(sequential(R"({"class_name": "Dense", "module": null, "registered_name": "Dense", "config": {"name": "d", "units": 3}})"),
+              "'Dense' is a custom object");
 }
 
 TEST(problems, absurd_sizes_are_refused_before_anything_is_allocated) {

@@ -125,8 +125,12 @@ Policy policy_from_name(const Config& config, const std::string& name) {
     read_quantization_mode(config, name.substr(0, from), out);
     base = name.substr(from + 6);
   }
-  if (auto dtype = dtype_from_numpy(base)) {
-    out.compute = out.variable = *dtype;
+  const size_t of = base.find("_of_");
+  const auto compute = dtype_from_numpy(base.substr(0, of)),
+             variable = of == std::string::npos ? compute : dtype_from_numpy(base.substr(of + 4));
+  if (compute && variable) {
+    out.compute = *compute;
+    out.variable = *variable;
   } else if (base == "mixed_float16" || base == "mixed_bfloat16") {
     out.compute = base == "mixed_float16" ? DType::f16 : DType::bf16;
   } else if (base == "string") {

@@ -63,7 +63,8 @@ struct Policy {
   std::string quantization = "";  // "int8", "int4", "float8", ... after model.quantize()
   int64_t block_size = -1;        // of int4
 };
-// From a config's "dtype": a name ("float32", "mixed_float16") or a serialized DTypePolicy / legacy Policy; absent means float32.
+// From a config's "dtype": a name ("float32", "mixed_float16") or a serialized DTypePolicy / legacy Policy; absent means float32. Our own
+// wrappers also say "float32_of_float64": the compute dtype, and that of the variables.
 Policy read_policy(const Config& config);
 
 }  // namespace tutti::keras

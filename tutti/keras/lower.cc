@@ -150,8 +150,9 @@ FoundRow resolve(const Json& layer) {
   const std::string &class_name = text_or_empty(layer, "class_name"), &module = text_or_empty(layer, "module"),
                     &registered = text_or_empty(layer, "registered_name");
   std::string name = layer_name(layer);
-  bool ours = module.empty() || module == "keras" || module.starts_with("keras.") || module.starts_with("tf_keras.") ||
-              module == "builtins" || module.starts_with("tensorflow.");
+  // A class of a script has a registered name and no module. Layers in .h5 files have neither, whosever they are.
+  bool ours = (module.empty() && registered.empty()) || module == "keras" || module.starts_with("keras.") ||
+              module.starts_with("tf_keras.") || module == "builtins" || module.starts_with("tensorflow.");
   if (!ours || class_name.find('>') != std::string::npos || registered.find('>') != std::string::npos)
     fail<Unsupported>(
         "keras",

@@ -1,6 +1,7 @@
 #include "tutti/keras/model.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/base/error.h"
 
@@ -9,7 +10,17 @@ namespace tutti::keras {
 namespace {
 
 // Tried in turn for extents that only the data know, until the model fits: most do at once, deep convolutional ones want larger images.
-constexpr int64_t candidate_extents[] = {32, 64, 128, 224, 16, 256, 8, 96, 299, 512, 4, 1};
+constexpr int64_t usual_extents[] = {32, 64, 128, 224, 16, 256, 8, 96, 299, 512, 4, 1};
+
+// Then those of inputs that are not open, for two that meet in an Add must be equal, and all small ones: a Reshape, or what is pooled by 5
+// and joined again, wants a certain one or its multiples.
+std::vector<int64_t> candidate_extents(const std::vector<ModelInput>& inputs) {
+  std::vector<int64_t> out(std::begin(usual_extents), std::end(usual_extents));
+  for (const ModelInput& input : inputs)
+    std::copy_if(input.shape.begin() + 1, input.shape.end(), std::back_inserter(out), [](int64_t extent) { return extent > 0; });
+  for (int64_t extent = 2; extent < 128; ++extent) out.push_back(extent);
+  return out;
+}
 
 }  // namespace
 
@@ -79,9 +90,11 @@ void Model::lower_types(Graph& graph, const std::vector<Type>& types, const Lowe
 }
 
 void Model::declare() {
-  const bool open = has_open_extents(inputs_);
   std::unique_ptr<Scope> best;
-  for (int64_t extent : candidate_extents) {
+  const bool open = has_open_extents(inputs_);
+  bool varied = false;  // other extents have other problems, so that one may have none
+  size_t tried = 0;
+  for (int64_t extent : candidate_extents(inputs_)) {
     variables_ = std::make_unique<Scope>();
     std::vector<std::string> problems;
     try {
@@ -96,12 +109,13 @@ void Model::declare() {
     } catch (const Error& e) {
       problems.push_back(e.what());
     }
+    varied = varied || (best != nullptr && problems != problems_);
     if (best == nullptr || problems.size() < problems_.size()) {
       best = std::move(variables_);
       problems_ = std::move(problems);
       probe_extent_ = extent;
     }
-    if (problems_.empty() || !open) break;
+    if (problems_.empty() || !open || (++tried >= std::size(usual_extents) && !varied)) break;
   }
   variables_ = std::move(best);
 }

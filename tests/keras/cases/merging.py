@@ -23,6 +23,7 @@ def cases():
         yield layer(f"{name}_ranks", kind(), (3, 4, 2), (2,))
         yield layer(f"{name}_ranks_turned", kind(), (4,), (5, 3, 4))
         yield layer(f"{name}_open", kind(), (None, 4), (None, 4))
+        yield layer(f"{name}_open_and_fixed", kind(), (None, 4), (7, 4), length=7)
         yield layer(f"{name}_float16", kind(dtype="mixed_float16"), (4,), (4,))
         yield layer(f"{name}_integers", kind(), (4,), (4,), dtype="int32", inputs=[np.arange(8).reshape(2, 4), np.arange(8).reshape(2, 4) % 3])
         yield layer(f"{name}_integers_and_floats", kind(), (4,), (4,), dtype=["int32", "float32"])

@@ -1,5 +1,7 @@
 """Recurrent layers: cells, stacks, directions, states, masks; ConvLSTM; TimeDistributed."""
 
+from functools import partial
+
 import keras
 import numpy as np
 from harness import case, layer
@@ -118,6 +120,13 @@ def precision():
         "time_distributed_mixed_float16", layers.TimeDistributed(layers.Dense(4, dtype="mixed_float16"), dtype="mixed_float16"), (4, 3)
     )
     yield layer("time_distributed_other_policy_inside", layers.TimeDistributed(layers.Dense(4, dtype="float32"), dtype="mixed_float16"), (4, 3))
+    for outer, inner in (("float32", "float64"), ("float64", "float32"), ("float32", "float16")):
+        build = partial(time_distributed_policies, outer, inner)
+        yield layer(f"time_distributed_{outer}_with_{inner}_inside", build, (4, 3), oracle="tensorflow")
+
+
+def time_distributed_policies(outer, inner):
+    return layers.TimeDistributed(layers.Dense(4, dtype=inner), dtype=outer)
 
 
 def masked():
@@ -129,11 +138,18 @@ def masked():
         "zero_output_last": {"zero_output_for_mask": True},
         "zero_output_backwards": {"zero_output_for_mask": True, "return_sequences": True, "go_backwards": True},
         "unrolled": {"unroll": True, "return_sequences": True, "return_state": True},
-        "unrolled_zero_output": {"unroll": True, "return_sequences": True, "zero_output_for_mask": True},
+    }
+    zero_unrolled = {  # JAX leaves out the zeros here
+        "unrolled_zero_output": {"return_sequences": True},
+        "unrolled_zero_output_last": {},
+        "unrolled_zero_output_backwards": {"return_sequences": True, "go_backwards": True},
     }
     for kind, make in KINDS.items():
         for name, arguments in options.items():
             yield case(f"masked_{kind}_{name}", functional_mask(make(4, **arguments)), SERIES)
+        for name, arguments in zero_unrolled.items():
+            build = partial(unrolled_zero_output, kind, arguments)
+            yield case(f"masked_{kind}_{name}", build, SERIES, oracle="tensorflow")
         # In a Sequential model masks are implicit.
         yield case(f"masked_{kind}_sequential", sequential_mask(make), TOKENS)
         yield case(f"masked_{kind}_initial_state", masked_initial_state(make, {}), [SERIES, *states(kind)])
@@ -149,6 +165,14 @@ def masked():
 def functional_mask(instance):
     x = keras.Input((6, 3))
     return keras.Model(x, instance(layers.Masking()(x)))
+
+
+def unrolled_zero_output(kind, arguments):
+    return functional_mask(KINDS[kind](4, unroll=True, zero_output_for_mask=True, **arguments))
+
+
+def unrolled_bidirectional(kind, mode):
+    return functional_mask(layers.Bidirectional(KINDS[kind](4, return_sequences=True, unroll=True), merge_mode=mode))
 
 
 def sequential_mask(make):
@@ -295,9 +319,9 @@ def bidirectional():
         yield layer(f"bidirectional_{kind}_state", layers.Bidirectional(make(4, return_state=True, return_sequences=True)), (6, 3))
         yield case(f"masked_bidirectional_{kind}", functional_mask(layers.Bidirectional(make(4, return_sequences=True))), SERIES)
         yield case(f"masked_bidirectional_{kind}_last", functional_mask(layers.Bidirectional(make(4))), SERIES)
-        yield case(
-            f"masked_bidirectional_{kind}_unrolled", functional_mask(layers.Bidirectional(make(4, return_sequences=True, unroll=True))), SERIES
-        )
+        for mode in ("concat", "sum"):
+            build = partial(unrolled_bidirectional, kind, mode)
+            yield case(f"masked_bidirectional_{kind}_unrolled_{mode}", build, SERIES, oracle="tensorflow")
     yield layer("bidirectional_unmerged_state", layers.Bidirectional(layers.LSTM(4, return_state=True), merge_mode=None), (6, 3))
     yield layer(
         "bidirectional_backward_layer",

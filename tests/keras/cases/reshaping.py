@@ -20,6 +20,9 @@ def cases():
     yield layer("reshape_to_vector", layers.Reshape((-1,)), (4, 6))
     yield layer("reshape_to_scalar", layers.Reshape(()), (1,))
     yield layer("reshape_open", layers.Reshape((-1, 2)), (None, 4))
+    yield layer("reshape_open_to_a_certain_length", layers.Reshape((10, 4)), (None, 4), length=10)
+    yield layer("reshape_open_into_groups", layers.Reshape((-1, 5, 4)), (None, 4), length=15)
+    yield case("pooled_and_joined_again_open", pooled_and_joined(), length=14)
     yield layer("permute", layers.Permute((2, 1)), (3, 4))
     yield layer("permute_three", layers.Permute((3, 1, 2)), (3, 4, 2))
     yield layer("permute_same", layers.Permute((1, 2)), (3, 4))
@@ -88,3 +91,8 @@ def legacy():
             old.UpSampling1D(3)(old.Reshape((4, 18))(x)),
         ],
     )
+
+
+def pooled_and_joined():
+    x = keras.Input((None, None, 2))
+    return keras.Model(x, layers.Concatenate()([layers.UpSampling2D(7)(layers.MaxPooling2D(7)(x)), x]))

@@ -13,23 +13,22 @@ namespace {
 
 const Arguments no_arguments;
 
-// What stands in the output at a masked step; states are always held.
-enum class AtMask { hold_state, hold_output, zero };
-
+// At a masked step states are held, and the output is the state, or the last output, or after all steps zeros.
 struct RnnOptions {
   bool return_sequences, go_backwards, unroll, time_major;
-  AtMask at_mask;
+  bool hold_output, zero_output;
 };
 
 RnnOptions read_options(const Call& c, bool zero_states) {
   const Config& config = c.config;
-  RnnOptions out{config.flag("return_sequences", false), config.flag("go_backwards", false), config.flag("unroll", false),
-                 config.flag("time_major", false), AtMask::hold_state};
+  RnnOptions out{config.flag("return_sequences", false),
+                 config.flag("go_backwards", false),
+                 config.flag("unroll", false),
+                 config.flag("time_major", false),
+                 false,
+                 config.flag("zero_output_for_mask", false)};
   // Keras 3 repeats the state, Keras 2 and unrolled loops the last output, which begins as zeros: the same thing when the state does too.
-  bool legacy = c.lowering.keras_major < 3;
-  if ((legacy || out.unroll) && !zero_states) out.at_mask = AtMask::hold_output;
-  // Keras 3's unrolled loop knows no zero_output_for_mask.
-  if (config.flag("zero_output_for_mask", false) && (legacy || !out.unroll)) out.at_mask = AtMask::zero;
+  out.hold_output = (c.lowering.keras_major < 3 || out.unroll) && !zero_states;
   return out;
 }
 
@@ -52,7 +51,7 @@ struct Loop {
 
 Loop run_loop(Call& cell, const CellRun& run, Values carries, Value mask, const RnnOptions& options, bool want_sequence) {
   size_t states = carries.size();
-  bool hold_output = mask && options.at_mask == AtMask::hold_output;
+  bool hold_output = mask && options.hold_output;
   if (hold_output) carries.push_back(full_like(carries[0], 0));
   Values slices{run.projected};
   if (mask) slices.push_back(mask);
@@ -75,9 +74,9 @@ Loop run_loop(Call& cell, const CellRun& run, Values carries, Value mask, const 
 }
 
 // At masked steps the outputs are zeros.
-void zero_masked(const Call& c, Loop& loop, Value mask, const RnnOptions& options) {
-  // Keras 2's unrolled loop forgets to turn the mask round.
-  bool turned = c.lowering.keras_major < 3 && options.unroll && options.go_backwards;
+void zero_masked(Loop& loop, Value mask, const RnnOptions& options) {
+  // Keras's unrolled loop forgets to turn the mask round. Under JAX it leaves out the zeros; TensorFlow and Keras 2 are followed here.
+  bool turned = options.unroll && options.go_backwards;
   if (loop.sequence) loop.sequence = select(turned ? flip(mask, {0}) : mask, loop.sequence, full_like(loop.sequence, 0));
   Value last = index_axis(mask, 0, options.go_backwards ? 0 : mask.extent(0) - 1);
   loop.last = select(last, loop.last, full_like(loop.last, 0));
@@ -142,7 +141,7 @@ RecurrentOutput run_cells(Call& c, const std::vector<Cell>& cells, const Recurre
     out.states.insert(out.states.end(), loop.states.begin(), loop.states.end());
     x = loop.sequence;
     if (!last) continue;
-    if (mask && options.at_mask == AtMask::zero) zero_masked(c, loop, mask, options);
+    if (mask && options.zero_output) zero_masked(loop, mask, options);
     out.output = loop.last;
     if (options.return_sequences) {
       out.output = options.time_major ? loop.sequence : swapaxes(loop.sequence, 0, 1);

@@ -5,6 +5,7 @@
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/rnn.h"
 #include "tutti/keras/lower.h"
+#include "tutti/keras/promote.h"
 
 namespace tutti::keras {
 
@@ -111,16 +112,16 @@ Value unfold_time(const Call& c, Value y, int64_t batch, int64_t time) {
   return reshape(y, extents);
 }
 
-// Keras 3 runs the layer inside under the wrapper's compute dtype; the layers of a model keep their own.
+// Keras 3 runs the layer inside under the wrapper's compute dtype, to which only a mixed policy casts its variables; the layers of a model
+// keep their own.
 Json under_own_policy(const Call& c, const Json& layer) {
   Json config = inner_config(c, layer, "layer");
   if (c.lowering.keras_major < 3 || config.has("layers")) return layer;
   Policy own = read_policy(Config(config, c.config.where()));
   DType compute = c.policy.compute;
+  if (compute == c.policy.variable && is_float(compute) && is_float(own.variable)) compute = result_type({compute, own.variable});
   if (own.compute == compute || !is_float(own.compute) || !is_float(compute)) return layer;
-  std::string policy(numpy_name(compute));
-  if (own.variable != compute) policy = "mixed_" + policy;
-  config.set("dtype", policy);
+  config.set("dtype", fmt::format("{}_of_{}", numpy_name(compute), numpy_name(own.variable)));
   return with_config(layer, std::move(config));
 }
 
