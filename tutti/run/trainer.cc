@@ -26,9 +26,12 @@ std::vector<Json> by_output(const Json& json, const std::vector<std::string>& ou
   const bool named = json.is_object() && !json.has("name") && !json.has("class_name");
   std::vector<Json> out;
   if (named) {
+    std::vector<std::string> known = outputs;
+    known.emplace_back("name");
     for (const auto& [key, value] : json.members())
       if (std::find(outputs.begin(), outputs.end(), key) == outputs.end())
-        fail<InvalidArgument>("fit", "{} names an output '{}'{}", what, escape(key), did_you_mean(key, outputs));
+        fail<InvalidArgument>("fit", "{} names an output '{}', which the model does not have{}", what, escape(key),
+                              did_you_mean(key, known));
     for (const auto& output : outputs) out.push_back(json.find(output) != nullptr ? *json.find(output) : Json());
   } else if (json.is_list() && !(list_is_one && outputs.size() == 1)) {
     if (json.size() != outputs.size())
