@@ -41,6 +41,7 @@ TEST(error, unknown_names_get_their_nearest_neighbours) {
   EXPECT_EQ(did_you_mean("xy", {"a", "b"}), "");
   EXPECT_EQ(did_you_mean("", {"a", "b"}), "");
   EXPECT_EQ(did_you_mean("y", {"X", "Y"}), " (did you mean 'Y'?)");
+  EXPECT_EQ(did_you_mean("d", {"a", "b"}), " (did you mean 'a' or 'b'?)");
   EXPECT_EQ(did_you_mean(std::string(1000, 'a'), {std::string(1000, 'a')}), "");
 }
 

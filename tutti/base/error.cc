@@ -76,13 +76,15 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   // Known names may come from a file: a hint is not worth more than a moment.
   for (size_t i = 0; i < std::min<size_t>(known.size(), 2000); ++i) {
     const auto& candidate = known[i];
-    if (in_lower_case(name) == in_lower_case(candidate) || (name.size() > 1 && is_short_for(name, candidate))) {
-      near.emplace_back(1, candidate);
+    const bool same = in_lower_case(name) == in_lower_case(candidate);
+    if (same || (name.size() > 1 && is_short_for(name, candidate))) {
+      near.emplace_back(same ? 0 : 1, candidate);
       continue;
     }
     if (candidate.size() > name.size() + most || name.size() > candidate.size() + most) continue;
     size_t distance = edit_distance(name, candidate);
-    if (distance <= most && distance < std::max(name.size(), candidate.size())) near.emplace_back(distance, candidate);
+    // All letters others: only of single ones.
+    if (distance <= most && distance < std::max({name.size(), candidate.size(), size_t{2}})) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   if (near.empty()) return "";
