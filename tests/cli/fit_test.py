@@ -370,7 +370,7 @@ class Fit(FitTest):
         self.assertEqual(sorted(p.name for p in (self.folder / "out").iterdir()), ["fine", "report.html"])
         self.assertIn("50 samples", jobs["short"]["error"])
         self.assertRegex(jobs["beyond"]["error"], "the label of sample 7 is 3; the output '.*' has 3 classes")
-        self.assertIn("the loss of step 0", jobs["not_a_number"]["error"])
+        self.assertRegex(jobs["not_a_number"]["error"], r"the loss of step 0 \(epoch 0\) is nan: x of sample \d+ holds nan")
         self.assertIn("mean_squared_error", jobs["unknown"]["error"])
 
     def test_several_optimizers_have_weights_of_their_own(self):

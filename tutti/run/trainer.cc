@@ -319,8 +319,13 @@ void Trainer::take_one(std::span<const std::span<const float>> outputs, int64_t 
     if (*validation_position_ == validation_->samples()) end_epoch();
     return;
   }
-  if (!std::isfinite(loss))  // of NaN the sign says nothing
-    fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}", steps_, epoch_, std::isnan(loss) ? std::fabs(loss) : loss);
+  if (!std::isfinite(loss)) {
+    const auto batch = static_cast<size_t>(next_.kind.batch);
+    const std::string cause = data_.broken_sample(next_.rows.subspan(static_cast<size_t>(step) * batch, batch));
+    // Of NaN the sign says nothing.
+    fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}{}", steps_, epoch_, std::isnan(loss) ? std::fabs(loss) : loss,
+                          cause.empty() ? "" : ": " + cause);
+  }
   if (options_.log_steps) losses_.push_back(static_cast<float>(loss));
   ++steps_;
   ++steps_of_epoch_;
