@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t most_classes = 1'000'000;
 
-size_t place_of(const CsvReader& reader, const std::string& file, const std::string& name) {
+size_t csv_place(const CsvReader& reader, const std::string& file, const std::string& name) {
   const auto& names = reader.names();
   const auto count = std::count(names.begin(), names.end(), name);
   if (count > 1)
@@ -37,7 +37,7 @@ std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file,
       continue;
     }
     const std::string& name = column.as_string();
-    out.push_back(place_of(reader, file, name));
+    out.push_back(csv_place(reader, file, name));
   }
   return out;
 }
