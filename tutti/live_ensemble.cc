@@ -56,7 +56,7 @@ void LiveEnsemble::add(const std::string& name, const Model& member, double weig
   if (options.weights.empty() && weight != 1) options.weights.assign(members.size(), 1);
   if (!options.weights.empty() || weight != 1) options.weights.push_back(weight);
   members.push_back({name, member.shared()});
-  shared_->become(std::make_shared<const Ensemble>(std::move(members), std::move(options), old->inputs()));
+  shared_->become(std::make_shared<const Ensemble>(std::move(members), std::move(options), old.get()));
 }
 
 void LiveEnsemble::drop(const std::string& name) {
@@ -68,7 +68,7 @@ void LiveEnsemble::drop(const std::string& name) {
   EnsembleOptions options = old->options();
   if (!options.weights.empty()) options.weights.erase(options.weights.begin() + (found - members.begin()));
   members.erase(found);
-  shared_->become(std::make_shared<const Ensemble>(std::move(members), std::move(options), old->inputs()));
+  shared_->become(std::make_shared<const Ensemble>(std::move(members), std::move(options), old.get()));
 }
 
 std::vector<std::string> LiveEnsemble::members() const {

@@ -38,7 +38,19 @@ TEST(error, unknown_names_get_their_nearest_neighbours) {
   EXPECT_EQ(did_you_mean("sofmax", {"softmax", "relu"}), " (did you mean 'softmax'?)");
   EXPECT_EQ(did_you_mean("rela", {"relu", "selu", "rele"}), " (did you mean 'rele' or 'relu'?)");
   EXPECT_EQ(did_you_mean("quite_another", {"softmax", "relu"}), "");
+  EXPECT_EQ(did_you_mean("xy", {"a", "b"}), "");
+  EXPECT_EQ(did_you_mean("", {"a", "b"}), "");
+  EXPECT_EQ(did_you_mean("y", {"X", "Y"}), " (did you mean 'Y'?)");
+  EXPECT_EQ(did_you_mean("d", {"a", "b"}), " (did you mean 'a' or 'b'?)");
   EXPECT_EQ(did_you_mean(std::string(1000, 'a'), {std::string(1000, 'a')}), "");
+}
+
+TEST(error, short_names_get_the_long_ones) {
+  EXPECT_EQ(did_you_mean("lr", {"x", "y", "learning_rate", "loss"}), " (did you mean 'learning_rate'?)");
+  EXPECT_EQ(did_you_mean("val_split", {"validation_x", "validation_split"}), " (did you mean 'validation_split'?)");
+  EXPECT_EQ(did_you_mean("restore_best", {"restore_best_weights", "patience"}), " (did you mean 'restore_best_weights'?)");
+  EXPECT_EQ(did_you_mean("cosine", {"cosine_decay", "exponential_decay"}), " (did you mean 'cosine_decay'?)");
+  EXPECT_EQ(did_you_mean("rl", {"learning_rate"}), "");
 }
 
 }  // namespace

@@ -239,6 +239,26 @@ class Ensembles(program.ProgramTest):
         keras.Sequential([keras.Input((6,)), L.Dense(4)]).save(other)
         self.refuse(1, "members give outputs of one shape", "ensemble", self.members[0], other, "-o", self.folder / "no.toml")
 
+    def test_outputs_of_members_go_by_their_names(self):
+        def model(seed, order):
+            keras.utils.set_random_seed(seed)
+            x = keras.Input((6,), name="x")
+            heads = {name: L.Dense(2, name=name)(L.Dense(4, "tanh")(x)) for name in "pq"}
+            return keras.Model(x, [heads[name] for name in order])
+
+        members = [model(1, "pq"), model(2, "qp"), model(3, "qp")]
+        for i, member in enumerate(members):
+            member.save(self.folder / f"{i}.keras")
+        answers = [dict(zip(member.output_names, member.predict(self.x, verbose=0))) for member in members]
+        files = [self.folder / f"{i}.keras" for i in range(3)]
+        for words in ((), ("--weights", "1,1,1")):
+            for out in ("named.toml", "named.keras"):
+                found = self.predict(self.make(out, *words, members=files))
+                for name in "pq":
+                    self.check(found[f"{name}.mean"], np.mean([answer[name] for answer in answers], axis=0))
+            opened = keras.saving.load_model(self.folder / "named.keras").predict(self.x, verbose=0)
+            self.check(opened[0], np.mean([answer["p"] for answer in answers], axis=0))
+
     def test_nan_is_reported_by_member_when_it_is_ignored(self):
         broken = keras.saving.load_model(self.members[0])
         broken.set_weights([np.full(w.shape, np.nan, "float32") for w in broken.get_weights()])

@@ -58,6 +58,14 @@ class FitData(FitTest):
             chosen.replace("columns", "lags") + 'y = "y.npy"': "'lags' is no option",
         }.items():
             self.refuse_jobs(self.job(keys), words)
+        self.write_csv("f.csv", ["a", "b", "b", "kind"], [(*x[:3], "" if i == 7 else "cat") for i, x in enumerate(self.x)])
+        (self.folder / "g.csv").write_text("a;b;c;kind\n" + "1;2;3;4\n" * 5)
+        for keys, words in {
+            'x = { file = "f.csv", columns = ["a", "b"] }\ny = "y.npy"': "'f.csv' has 2 columns 'b'; hint: by place",
+            'x = { file = "f.csv", columns = [0, 1, 2] }\ny = { columns = ["kind"], classes = true }': "line 9, column 4 ('kind'): is empty",
+            'x = "g.csv"\ny = { columns = ["kind"] }': "hint: fields are separated by commas",
+        }.items():
+            self.refuse_jobs(self.job(keys), words)
 
     def test_several_inputs_and_outputs_from_columns_and_arrays(self):
         a, b = keras.Input((2,), name="a"), keras.Input((1,), name="b")
@@ -144,6 +152,21 @@ class FitData(FitTest):
         self.assertEqual(run.returncode, 1)
         self.assertRegex(run.stderr, r"job 'a': \[fit\] step 0: .*photos/dark/03\.png' cannot be read")
         self.assertTrue((self.folder / "bad/b/model.keras").exists())
+
+    def test_folders_are_classes_as_in_keras(self):
+        """An empty one as well, and one that is a link; hidden ones are none."""
+        self.images("photos")
+        for name in ("empty", ".hidden"):
+            (self.folder / "photos" / name).mkdir()
+        write_png(self.folder / "photos/.hidden/0.png", np.zeros((4, 4, 3), "uint8"))
+        (self.folder / "photos/light").rename(self.folder / "elsewhere")
+        (self.folder / "photos/light").symlink_to(self.folder / "elsewhere")
+        self.save(keras.Sequential([keras.Input((8, 8, 3)), layers.Rescaling(1 / 255), layers.Flatten(), layers.Dense(3, "softmax")]))
+        data = keras.utils.image_dataset_from_directory(self.folder / "photos", image_size=(8, 8), shuffle=False, batch_size=None)
+        expected = self.trained(np.stack([np.array(image) for image, _ in data]), np.array([int(label) for _, label in data]))
+        self.run_jobs(self.job('x = "photos"'))
+        self.expect_history(expected)
+        self.assertEqual((self.folder / "out/a/labels.txt").read_text(), "dark\nempty\nlight\n")
 
     def test_windows_of_a_series(self):
         time = np.arange(60)

@@ -91,6 +91,16 @@ class FitMetrics(FitTest):
         self.compare(classifier(), self.x, y, weight=weight, loss="categorical_crossentropy", metrics=both(), weighted_metrics=both())
         self.assertNotEqual(self.history()["accuracy"], self.history()["weighted_accuracy"])
 
+    def test_of_classes_that_are_ignored_and_ids_that_are_sorted(self):
+        ignoring = lambda: [M.SparseCategoricalCrossentropy(ignore_class=1), M.SparseTopKCategoricalAccuracy(2, name="top")]  # noqa: E731
+        weight = self.random().random(50).astype("float32")
+        self.compare(classifier(), self.x, self.y, weight=weight, loss="sparse_categorical_crossentropy", metrics=ignoring(), weighted_metrics=ignoring())
+        x = np.argsort(self.x, -1)[:, :3].astype("float32")
+        net = keras.Sequential([keras.Input((3,)), layers.Rescaling(1.0)])
+        net.layers[0].trainable = False
+        y = self.y[:, None].astype("float32")
+        self.compare(net, x, y, loss="mse", metrics=[M.SparseTopKCategoricalAccuracy(2, from_sorted_ids=True)])
+
     def test_metrics_hear_masks(self):
         """In evaluation; in training, Keras's JAX loses them on the way out of the gradient."""
         x = self.random().integers(0, 5, (50, 7)).astype("int32")

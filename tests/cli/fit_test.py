@@ -370,7 +370,7 @@ class Fit(FitTest):
         self.assertEqual(sorted(p.name for p in (self.folder / "out").iterdir()), ["fine", "report.html"])
         self.assertIn("50 samples", jobs["short"]["error"])
         self.assertRegex(jobs["beyond"]["error"], "the label of sample 7 is 3; the output '.*' has 3 classes")
-        self.assertIn("the loss of step 0", jobs["not_a_number"]["error"])
+        self.assertRegex(jobs["not_a_number"]["error"], r"the loss of step 0 \(epoch 0\) is nan: x of sample \d+ holds nan")
         self.assertIn("mean_squared_error", jobs["unknown"]["error"])
 
     def test_several_optimizers_have_weights_of_their_own(self):
@@ -415,55 +415,6 @@ class Fit(FitTest):
         self.succeed("fit", "jobs.toml", "--out", "short", "--threads", "1", memory_mib=limit)
         self.succeed("fit", "jobs.toml", "--out", "long", "--threads", "1")
         self.expect_close(*(columns(self.folder / f"{out}/a/history.csv")["loss"] for out in ("short", "long")))
-
-    def test_wrong_job_files_are_refused_in_one_line(self):
-        self.save(classifier())
-        good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\n'
-        for text, words in {
-            good + "epoch = 3": "did you mean 'epochs'",
-            good + "epochs = 2000000000": "between 1 and 1000000000",
-            good + "batch_size = 0": "'batch_size' is a whole number",
-            good + good: "two jobs have the name 'a'",
-            good.replace('"a"', '"../a"', 1): "'name' is that of a folder",
-            good.replace('x = "x.npy"\n', ""): "has no 'x'",
-            "[job]\nname = 3": "hint: [[job]]",
-            "[[jobs]]": "did you mean 'job'",
-            good + 'build = "dense 3"': "either 'model' or 'build'",
-            good.replace('"a"', '"report.html"', 1): "'name' is that of a folder",
-            "name = ": "[toml]",
-        }.items():
-            (self.folder / "jobs.toml").write_text(text)
-            self.refuse(1, words, "fit", "jobs.toml", "--out", "out")
-        self.refuse(2, "--out DIR is needed", "fit", "jobs.toml")
-        self.refuse(2, "did you mean 'cpu'", "fit", "jobs.toml", "--out", "out", "--device", "cp")
-        self.assertFalse((self.folder / "out").exists())
-
-    def test_numbers_that_make_no_sense_are_refused_in_one_line(self):
-        self.save(classifier())
-        good = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\n'
-        for text, words in {
-            good + 'optimizer = { name = "sgd", learning_rate = nan }': "'learning_rate' is a finite number from 0; got NaN",
-            good + 'optimizer = { name = "sgd", learning_rate = -0.1 }': "'learning_rate' is a finite number from 0",
-            good + 'optimizer = { name = "sgd", learning_rate = "fast" }': "'learning_rate' is a finite number from 0",
-            good + 'optimizer = { name = "sgd", momentum = 7.0 }': "'momentum' is a finite number in [0,1]; got 7",
-            good + 'optimizer = { name = "loss_scale_optimizer" }': "has an 'inner_optimizer'",
-            good + 'schedule = { name = "cosine_decay", decay_steps = inf }': "'decay_steps' is a finite number above 0",
-            good + 'optimizer = { name = "lion", beta_1 = 0 }': "'beta_1' is a finite number in (0,1]; got 0",
-            good + 'optimizer = { name = "sgd", use_ema = true, ema_overwrite_frequency = 2.5 }': "'ema_overwrite_frequency' is a whole number from 0; got 2.5",
-            good + 'early_stopping = { monitor = "loss", min_delta = nan }': "'min_delta' is a finite number; got NaN",
-            good + 'early_stopping = { monitor = "loss", baseline = inf }': "'baseline' is a finite number",
-            good + 'reduce_on_plateau = { monitor = "loss", min_lr = nan }': "'min_lr' is a finite number",
-            good + 'metrics = [{ name = "f1_score", threshold = 2 }]': "'threshold' is a finite number in (0,1]; got 2",
-            good + 'loss_weights = "much"': "loss_weights are numbers",
-            good + 'reduce_on_plateau = { monitor = "loss", factor = -1.0 }': "'factor' is a finite number in [0,1); got -1",
-            good.replace("sparse_categorical_crossentropy", "categorical_generalized_cross_entropy").replace("y.npy", "beyond.npy"): "the label of sample 2 is 9",
-            good.replace("y.npy", "huge.npy"): "sample 3 of 'huge.npy' holds 1099511627776",
-        }.items():
-            self.save_arrays(beyond=np.where(np.arange(50) == 2, 9, self.y), huge=np.where(np.arange(50) == 3, 1 << 40, self.y))
-            self.refuse_jobs(text, words)
-        (self.folder / "jobs.toml").write_text(good)
-        (self.folder / "file").write_text("")
-        self.refuse(1, "cannot make the folder 'file/out'", "fit", "jobs.toml", "--out", "file/out")
 
     def test_recomputed_steps_train_alike(self):
         self.save(classifier())

@@ -229,6 +229,15 @@ class Forecasts(ForecastTest):
             found.append(run.json["series"][0]["backtest"][0]["mean"])
         self.assertEqual(found[0], found[1])
 
+    def test_a_backtest_does_not_see_the_first_value_of_a_feature_before_it_is_known(self):
+        self.save(dense(4, columns=2))
+        self.write("date,y,price\n" + "".join(f"2020-01-{i + 1:02},{i % 5},{i if i >= 8 else ''}\n" for i in range(16)))
+        options = ("forecast", "m.keras", "x.csv", "--target", "y", "--features", "price", "--horizon", 3, "--scale", "none")
+        run = self.run_program(*options, "--backtest", 3, "--quiet", "--verbose")
+        self.assertEqual(run.code, 1)
+        self.assertIn("feature 'price' has its first value at 2020-01-09, and the first back-test knows the values before 2020-01-08; hint: a smaller", run.err)
+        self.assertEqual(self.run_program(*options, "--backtest", 2).code, 0)
+
     def test_a_backtest_against_numpy(self):
         models = [self.save(dense(12, seed=seed), f"m{seed}.keras") for seed in range(3)]
         options = ["--horizon", 6, "--backtest", 4, "--stride", 5, "--member", "m1.keras", "--member", "m2.keras", "--batch", 2]

@@ -143,6 +143,8 @@ def loss_cases():
         yield case(f"loss_cce_{kind}", net, pair(floats(6), one_hot), lambda: l.CategoricalCrossentropy(from_logits=logits, label_smoothing=0.1))
         yield case(f"loss_cfce_{kind}", net, pair(floats(6), one_hot),
                    lambda: l.CategoricalFocalCrossentropy(from_logits=logits, alpha=0.4, gamma=1.5))
+        yield case(f"loss_cfce_by_class_{kind}", net, pair(floats(6), one_hot),
+                   lambda: l.CategoricalFocalCrossentropy(from_logits=logits, alpha=[0.1, 0.2, 0.3, 0.4], label_smoothing=0.1))
         yield case(f"loss_scce_{kind}", net, pair(floats(6), labels(1)), lambda: l.SparseCategoricalCrossentropy(from_logits=logits))
         yield case(f"loss_scce_ignore_{kind}", net, pair(floats(6), labels()),
                    lambda: l.SparseCategoricalCrossentropy(from_logits=logits, ignore_class=2))

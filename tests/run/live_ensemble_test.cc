@@ -10,6 +10,7 @@
 #include "tests/run/count_calls.h"
 #include "tutti/graph/compose.h"
 #include "tutti/run/block_program.h"
+#include "tutti/transform/append.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -50,6 +51,25 @@ class Net : public keras::AnyModel {
   std::vector<std::string> outputs_{"classes", "score"}, problems_;
   int seed_;
   int64_t hidden_, classes_;
+};
+
+// The same outputs in the other order.
+class TurnedNet : public Net {
+ public:
+  using Net::Net;
+  const std::vector<std::string>& output_names() const override { return turned_; }
+  Graph lower(const keras::LowerOptions& options) const override {
+    const Graph straight = Net::lower(options);
+    Graph graph;
+    const auto own = append(graph, straight, {graph.input("x", input_types(options)[0])}, "");
+    graph.output("score", own[1]);
+    graph.output("classes", own[0]);
+    if (options.trace != nullptr) options.trace->clear();
+    return graph;
+  }
+
+ private:
+  std::vector<std::string> turned_{"score", "classes"};
 };
 
 std::shared_ptr<const Net> net(int seed) { return std::make_shared<const Net>(seed); }
@@ -186,6 +206,15 @@ TEST(live_ensemble, inputs_stay_when_the_first_member_goes) {
   live.drop("flat");
   EXPECT_EQ(live.now().input_types(), types);
   CompiledModel alone = compile(model_of({{"deep", net(2)}}));
+  expect_same(predict(live.now()), predict(alone));
+}
+
+TEST(live_ensemble, outputs_go_by_name_also_when_the_first_member_goes) {
+  LiveEnsemble live(model_of({{"a", net(1)}, {"b", std::make_shared<const TurnedNet>(2)}}), {.batch = 2, .device = "cpu"});
+  auto straight = compile(model_of({{"a", net(1)}, {"b", net(2)}}), {.batch = 2, .device = "cpu"});
+  expect_same(predict(live.now()), predict(straight));
+  live.drop("a");
+  auto alone = compile(model_of({{"b", net(2)}}), {.batch = 2, .device = "cpu"});
   expect_same(predict(live.now()), predict(alone));
 }
 

@@ -35,6 +35,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// Whether a name is made of beginnings of another's words, in their order, as lr and learn_rate are of learning_rate. One of two letters
+// begins all of them.
+bool is_short_for(std::string_view name, std::string_view known) {
+  const bool begins_all = name.size() == 2;
+  while (!name.empty() && !known.empty()) {
+    const size_t word = std::min(known.find('_'), known.size());
+    const size_t same = static_cast<size_t>(std::ranges::mismatch(name, known.substr(0, word)).in1 - name.begin());
+    if (same == 0) return false;
+    name.remove_prefix(same);
+    if (name.starts_with('_')) name.remove_prefix(1);
+    known.remove_prefix(std::min(word + 1, known.size()));
+  }
+  return name.empty() && (known.empty() || !begins_all);
+}
+
 }  // namespace
 
 std::string escape(std::string_view text, size_t longest) {
@@ -55,15 +70,21 @@ std::string escape(std::string_view text, size_t longest) {
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
-  if (name.size() > 100) return "";
+  if (name.empty() || name.size() > 100) return "";
   std::vector<std::pair<size_t, std::string>> near;
   const size_t most = std::max<size_t>(2, name.size() / 3);
   // Known names may come from a file: a hint is not worth more than a moment.
   for (size_t i = 0; i < std::min<size_t>(known.size(), 2000); ++i) {
     const auto& candidate = known[i];
+    const bool same = in_lower_case(name) == in_lower_case(candidate);
+    if (same || (name.size() > 1 && is_short_for(name, candidate))) {
+      near.emplace_back(same ? 0 : 1, candidate);
+      continue;
+    }
     if (candidate.size() > name.size() + most || name.size() > candidate.size() + most) continue;
     size_t distance = edit_distance(name, candidate);
-    if (distance <= most) near.emplace_back(distance, candidate);
+    // All letters others: only of single ones.
+    if (distance <= most && distance < std::max({name.size(), candidate.size(), size_t{2}})) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   if (near.empty()) return "";

@@ -12,6 +12,19 @@ namespace {
 
 constexpr size_t most_classes = 1'000'000;
 
+size_t csv_place(const CsvReader& reader, const std::string& file, const std::string& name) {
+  const auto& names = reader.names();
+  const auto count = std::count(names.begin(), names.end(), name);
+  if (count > 1)
+    fail<InvalidArgument>("fit", "'{}' has {} columns '{}'; hint: by place, counted from 0", escape(file), count, escape(name, 60));
+  if (count == 0) {
+    const bool other = names.size() == 1 && names[0].find_first_of(";\t") != names[0].npos;
+    fail<InvalidArgument>("fit", "'{}' has no column '{}'{}{}{}", escape(file), escape(name, 60), did_you_mean(name, names),
+                          names.empty() ? "; its first row names none" : "", other ? "; hint: fields are separated by commas" : "");
+  }
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 }  // namespace
 
 std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file, const Json& columns) {
@@ -24,11 +37,7 @@ std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file,
       continue;
     }
     const std::string& name = column.as_string();
-    const auto found = std::find(reader.names().begin(), reader.names().end(), name);
-    if (found == reader.names().end())
-      fail<InvalidArgument>("fit", "'{}' has no column '{}'{}{}", escape(file), escape(name, 60), did_you_mean(name, reader.names()),
-                            reader.names().empty() ? "; its first row names none" : "");
-    out.push_back(static_cast<size_t>(found - reader.names().begin()));
+    out.push_back(csv_place(reader, file, name));
   }
   return out;
 }
@@ -60,6 +69,7 @@ void find_csv_classes(const std::string& file, size_t place, std::vector<std::st
   CsvReader reader(file);
   std::vector<std::string> fields;
   while (reader.next_text(fields)) {
+    if (fields[place].empty()) reader.refuse(place, "is empty");
     names.insert(fields[place]);
     if (names.size() > most_classes) reader.refuse(place, fmt::format("is the name of class number {}", names.size()));
   }

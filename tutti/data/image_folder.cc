@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
+#include <filesystem>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -53,36 +53,56 @@ class ImageRows : public RowSource {
   mutable std::vector<std::atomic<char>> states_;  // by row
 };
 
+void list_into(std::vector<std::string>& files, const std::string& folder) {
+  const auto items = items_of_folder(folder);
+  for (Item item; items->next(item, std::chrono::milliseconds(0)) == ItemSource::Next::item;) files.push_back(item.file);
+}
+
+// What lies in a folder itself: folders by name, hidden ones left out, and whether there are images.
+struct FolderContent {
+  std::set<std::string> folders;
+  bool has_images = false;
+};
+
+FolderContent content_of(const std::string& folder) {
+  FolderContent out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().native();
+    std::error_code broken;  // a link to nothing is no folder
+    if (!at->is_directory(broken))
+      out.has_images = out.has_images || is_image_name(name);
+    else if (!name.starts_with('.'))
+      out.folders.insert(name);
+  }
+  if (error) fail<InvalidArgument>("input", "cannot read the folder '{}': {}", escape(folder), error.message());
+  return out;
+}
+
 }  // namespace
 
-ImageFolder list_images(const std::string& folder, const std::vector<std::string>& known) {
-  struct Found {
-    std::string class_name, file;
-  };
-  std::vector<Found> found;
-  const auto items = items_of_folder(folder);
-  for (Item item; items->next(item, std::chrono::milliseconds(0)) == ItemSource::Next::item;) {
-    const size_t slash = item.name.find('/');
-    found.push_back({slash == std::string::npos ? "" : item.name.substr(0, slash), item.file});
-  }
+std::vector<std::string> list_images(const std::string& folder) {
+  std::vector<std::string> out;
+  list_into(out, folder);
+  return out;
+}
+
+ImageFolder list_images_by_class(const std::string& folder, const std::vector<std::string>& known) {
+  const FolderContent content = content_of(folder);
   ImageFolder out;
-  std::set<std::string> names;
-  for (const Found& one : found) names.insert(one.class_name);
-  if (names.contains("") && names.size() > 1)
-    fail<InvalidArgument>("fit", "'{}' has images beside the folders of classes; hint: a folder a class, and nothing else", escape(folder));
   out.classes = known;
-  if (known.empty() && !names.contains("")) out.classes.assign(names.begin(), names.end());
-  if (!names.contains(""))
-    for (const std::string& name : names)
-      if (std::find(out.classes.begin(), out.classes.end(), name) == out.classes.end())
-        fail<InvalidArgument>("fit", "'{}' has a folder '{}', which is none of the {} classes{}", escape(folder), escape(name, 60),
-                              out.classes.size(), did_you_mean(name, out.classes));
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.class_name < b.class_name; });
-  for (Found& one : found) {
-    out.files.push_back(std::move(one.file));
-    if (one.class_name.empty()) continue;
-    out.labels.push_back(static_cast<int32_t>(std::find(out.classes.begin(), out.classes.end(), one.class_name) - out.classes.begin()));
+  if (known.empty()) out.classes.assign(content.folders.begin(), content.folders.end());
+  for (const std::string& name : content.folders) {
+    const size_t before = out.files.size();
+    list_into(out.files, (std::filesystem::path(folder) / name).native());
+    const auto at = std::find(out.classes.begin(), out.classes.end(), name);
+    if (at == out.classes.end() && out.files.size() > before)
+      fail<InvalidArgument>("fit", "'{}' has a folder '{}', which is none of the {} classes{}", escape(folder), escape(name, 60),
+                            out.classes.size(), did_you_mean(name, out.classes));
+    out.labels.resize(out.files.size(), static_cast<int32_t>(at - out.classes.begin()));
   }
+  if (content.has_images && !out.files.empty())
+    fail<InvalidArgument>("fit", "'{}' has images beside the folders of classes; hint: a folder a class, and nothing else", escape(folder));
   return out;
 }
 

@@ -181,10 +181,11 @@ class EnsembleConfig {
     for (size_t m = 0; m < file_.members.size(); ++m) add_member(m);
     Json inputs = Json::list(), outputs = Json::list();
     for (const std::string& name : input_names_) inputs.push(JsonList{name, 0, 0});
-    const auto& names = file_.members[0].model->output_names();
-    for (size_t output = 0; output < names.size(); ++output)
+    const auto& first = file_.members[0];
+    for (size_t output = 0; output < first.outputs.size(); ++output)
       for (const auto& reduction : file_.outputs) {
-        const std::string name = names.size() == 1 ? reduction.name : names[output] + "." + reduction.name;
+        const std::string& own = first.model->output_names()[first.outputs[output]];
+        const std::string name = first.outputs.size() == 1 ? reduction.name : own + "." + reduction.name;
         add_reduction(name, reduction.layer, output);
         outputs.push(JsonList{name, 0, 0});
       }
@@ -234,7 +235,7 @@ class EnsembleConfig {
   Json input_reference(size_t i) const { return tensor_reference(input_names_[i], 0, file_.inputs[i].shape, file_.inputs[i].dtype); }
 
   void add_member(size_t m) {
-    const auto& [name, model, sources] = file_.members[m];
+    const auto& [name, model, sources, places] = file_.members[m];
     if (!model->keras_version().starts_with("3"))
       fail<Unsupported>("ensemble", "member '{}' is of Keras {}, whose layers a .keras file of Keras 3 cannot hold; hint: -o X.toml", name,
                         model->keras_version());
@@ -285,13 +286,14 @@ class EnsembleConfig {
     for (double weight : file_.weights) total += weight;
     Json parts = Json::list();
     for (size_t m = 0; m < file_.members.size(); ++m) {
+      const Json result = result_reference(member_names[m], file_.members[m].outputs[output]);
       if (!weighted) {
-        parts.push(result_reference(member_names[m], output));
+        parts.push(result);
         continue;
       }
       const std::string scaled = unique(member_names[m] + "_weighted");
       Json config = JsonMembers{{"name", scaled}, {"trainable", true}, {"scale", file_.weights[m] / total}, {"offset", 0.0}};
-      add_layer(plain_layer("Rescaling", config), scaled, called_on(result_reference(member_names[m], output)));
+      add_layer(plain_layer("Rescaling", config), scaled, called_on(result));
       parts.push(result_reference(scaled, 0));
     }
     const char* class_name = layer == MergeLayer::minimum                ? "Minimum"

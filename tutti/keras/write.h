@@ -23,7 +23,8 @@ struct EnsembleLayers {
   struct Member {
     std::string name;  // made unique
     const Model* model;
-    std::vector<size_t> inputs;  // which of ours each of its inputs is
+    std::vector<size_t> inputs;   // which of ours each of its inputs is
+    std::vector<size_t> outputs;  // which of its outputs is merged first, and so on
   };
   struct Output {
     std::string name;

@@ -95,6 +95,12 @@ Value nan_members(const std::vector<Value>& outputs, int64_t samples) {
   return transpose(found, {1, 0});
 }
 
+std::vector<std::string> names_of_predictions(const keras::AnyModel& model) {
+  std::vector<std::string> out = model.output_names();
+  out.resize(predictions_of(model));
+  return out;
+}
+
 }  // namespace
 
 size_t predictions_of(const keras::AnyModel& model) {
@@ -102,8 +108,9 @@ size_t predictions_of(const keras::AnyModel& model) {
   return model.output_names().size() - (ensemble != nullptr && ensemble->options().ignore_nan ? 1 : 0);
 }
 
-Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::vector<ModelInput> inputs)
-    : members_(std::move(members)), options_(std::move(options)), inputs_(std::move(inputs)) {
+Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, const Ensemble* before)
+    : members_(std::move(members)), options_(std::move(options)) {
+  if (before != nullptr) inputs_ = before->inputs_, predictions_ = before->predictions_;
   if (members_.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
   if (options_.reductions.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one reduction");
   const std::vector<double>& weights = options_.weights;
@@ -122,16 +129,10 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, std::ve
     probe_extent_ = std::max(probe_extent_, member.model->probe_extent());
   }
   match_inputs();
-  std::vector<std::string> first = members_[0].model->output_names();
-  first.resize(predictions_of(*members_[0].model));
-  std::vector<std::string> counts;  // the first one's, and others
-  for (const Member& member : members_)
-    if (const size_t count = predictions_of(*member.model); counts.empty() || count != first.size())
-      counts.push_back(fmt::format("'{}' {}", member.name, count));
-  if (counts.size() > 1) fail<InvalidArgument>("ensemble", "members have as many outputs; got {}", list_of(counts));
-  for (const std::string& output : first)
+  match_outputs();
+  for (const std::string& output : predictions_)
     for (const Reduction& reduction : options_.reductions)
-      output_names_.push_back(first.size() == 1 ? reduction.name() : output + "." + reduction.name());
+      output_names_.push_back(predictions_.size() == 1 ? reduction.name() : output + "." + reduction.name());
   if (options_.ignore_nan) output_names_.emplace_back("nan_members");
 }
 
@@ -161,6 +162,23 @@ void Ensemble::match_inputs() {
   if (lines.size() > 1) fail<InvalidArgument>("ensemble", "members take the same inputs; got {}", list_of(lines));
 }
 
+// By name where the names are the same, else in order.
+void Ensemble::match_outputs() {
+  if (predictions_.empty()) predictions_ = names_of_predictions(*members_[0].model);
+  std::vector<std::string> counts;  // the first one's, and others
+  for (const Member& member : members_) {
+    const std::vector<std::string> theirs = names_of_predictions(*member.model);
+    if (counts.empty() || theirs.size() != predictions_.size()) counts.push_back(fmt::format("'{}' {}", member.name, theirs.size()));
+    std::vector<size_t>& places = places_.emplace_back();
+    for (const std::string& name : predictions_)
+      places.push_back(static_cast<size_t>(std::find(theirs.begin(), theirs.end(), name) - theirs.begin()));
+    std::vector<size_t> order(theirs.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (!std::is_permutation(places.begin(), places.end(), order.begin(), order.end())) places = order;
+  }
+  if (counts.size() > 1) fail<InvalidArgument>("ensemble", "members have as many outputs; got {}", list_of(counts));
+}
+
 Value Ensemble::join(std::vector<Value> pieces, size_t first, size_t output) const {
   const Ints shape = without_first(pieces[0].shape());
   DType dtype = pieces[0].dtype();
@@ -173,8 +191,7 @@ Value Ensemble::join(std::vector<Value> pieces, size_t first, size_t output) con
     member += static_cast<size_t>(piece.extent(0));
   }
   if (lines.size() > 1)
-    fail<InvalidArgument>("ensemble", "members give outputs of one shape; '{}' is {}", members_[0].model->output_names()[output],
-                          list_of(lines));
+    fail<InvalidArgument>("ensemble", "members give outputs of one shape; '{}' is {}", predictions_[output], list_of(lines));
   for (Value& piece : pieces) {
     Ints extents{piece.extent(0)};
     extents.insert(extents.end(), shape.begin(), shape.end());
@@ -220,7 +237,7 @@ std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end,
   std::vector<Value> inputs;
   const std::vector<Type> types = input_types(options);
   for (size_t i = 0; i < types.size(); ++i) inputs.push_back(graph.input(inputs_[i].name, types[i]));
-  std::vector<std::vector<Value>> outputs(predictions_of(*members_[0].model));  // by output, then by member
+  std::vector<std::vector<Value>> outputs(predictions_.size());  // by output, then by member
   for (size_t m = begin; m < end; ++m) {
     const keras::AnyModel& model = *members_[m].model;
     keras::LowerOptions theirs{options.batch, {}, nullptr};
@@ -241,7 +258,7 @@ std::vector<Value> Ensemble::add_members(Graph& graph, size_t begin, size_t end,
     const size_t first = graph.nodes().size();
     const Graph lowered = model.lower(theirs);
     const std::vector<Value> own = append(graph, lowered, given, members_[m].name + "/");
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(own[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].push_back(own[places_[m][i]]);
     // The member's inputs, its first nodes, are not copied.
     const size_t skipped = given.size();
     for (auto& layer : trace) {

@@ -26,14 +26,16 @@ class Ensemble : public keras::AnyModel {
     std::string name;  // for messages, and before the names of its weights
     std::shared_ptr<const keras::AnyModel> model;
   };
-  // Throws InvalidArgument naming the members whose inputs or outputs do not go together. `inputs`: what it takes, else what the first
-  // member does.
-  Ensemble(std::vector<Member> members, EnsembleOptions options, std::vector<keras::ModelInput> inputs = {});
+  // Throws InvalidArgument naming the members whose inputs or outputs do not go together. It takes and gives what `before` does, else what
+  // the first member does.
+  Ensemble(std::vector<Member> members, EnsembleOptions options, const Ensemble* before = nullptr);
 
   const std::vector<Member>& members() const { return members_; }
   const EnsembleOptions& options() const { return options_; }
   // By member and its input: which of ours it is.
   const std::vector<std::vector<size_t>>& sources() const { return sources_; }
+  // By member and prediction: which of its outputs that is.
+  const std::vector<std::vector<size_t>>& places() const { return places_; }
 
   static constexpr std::string_view class_name = "Ensemble";  // in traces
   std::string name() const override { return "ensemble"; }
@@ -51,6 +53,7 @@ class Ensemble : public keras::AnyModel {
 
  private:
   void match_inputs();
+  void match_outputs();
   // A graph with what `fill` adds to it, and our own entry in the trace around that of the members.
   Graph traced(const keras::LowerOptions& options, const std::function<void(Graph& graph)>& fill) const;
   std::vector<Value> add_members(Graph& graph, size_t first, size_t end, const keras::LowerOptions& options) const;
@@ -60,8 +63,9 @@ class Ensemble : public keras::AnyModel {
 
   std::vector<Member> members_;
   EnsembleOptions options_;
-  std::vector<std::vector<size_t>> sources_;
+  std::vector<std::vector<size_t>> sources_, places_;
   std::vector<keras::ModelInput> inputs_;
+  std::vector<std::string> predictions_;  // names of what members give
   std::vector<std::string> output_names_, problems_;
   int64_t probe_extent_ = 1;
 };

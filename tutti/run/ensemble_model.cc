@@ -33,10 +33,10 @@ void require_one_shape(const Ensemble& ensemble) {
     for (size_t source : ensemble.sources()[m])
       if (!given.empty()) options.input_shapes.push_back(given[source]);
     const Graph graph = model->lower(options);
-    for (size_t i = 0; i < graph.outputs().size(); ++i) {
-      const Shape shape = graph.type(graph.outputs()[i].value).shape;
+    for (size_t i = 0; i < ensemble.places()[m].size(); ++i) {
+      const Shape shape = graph.type(graph.outputs()[ensemble.places()[m][i]].value).shape;
       if (m == 0) first.push_back(shape);
-      if (i < first.size() && shape != first[i])
+      if (shape != first[i])
         fail<Unsupported>("ensemble", "member '{}' gives {}, the first member {}: a .keras file would need layers between; hint: -o X.toml",
                           name, to_string(shape), to_string(first[i]));
     }
@@ -63,7 +63,7 @@ keras::Model as_keras_model(const Ensemble& ensemble) {
     if (const auto* members = dynamic_cast<const Ensemble*>(any.get()))
       model = inner.emplace_back(std::make_unique<keras::Model>(as_keras_model(*members))).get();
     if (model == nullptr) fail<InternalError>("ensemble", "member '{}' is neither a model nor an ensemble", name);
-    layers.members.push_back({name, model, ensemble.sources()[m]});
+    layers.members.push_back({name, model, ensemble.sources()[m], ensemble.places()[m]});
   }
   keras::Model out = keras::ensemble_model(layers);
   require_one_shape(ensemble);

@@ -116,6 +116,22 @@ void FitData::expect(std::span<const int64_t> rows) {
     for (FitArray& array : *list) array.expect(rows);
 }
 
+std::string FitData::broken_sample(std::span<const int64_t> rows) const {
+  const std::pair<const char*, const std::vector<FitArray>*> lists[] = {{"x", &x}, {"y", &y}, {"the weight", &w}};
+  for (const int64_t row : rows)
+    for (const auto& [what, list] : lists)
+      for (const FitArray& array : *list) {
+        if (!is_float(array.dtype())) continue;
+        Tensor one(array.type(1));
+        array.copy({&row, 1}, one.bytes());
+        const Tensor numbers = one.converted(DType::f32);
+        for (const float number : numbers.as<float>())
+          if (!std::isfinite(number))
+            return fmt::format("{} of sample {} holds {}", what, row, std::isnan(number) ? std::fabs(number) : number);
+      }
+  return "";
+}
+
 bool FitDataStore::hold(int64_t bytes) {
   if (bytes > left_) return false;
   left_ -= bytes;

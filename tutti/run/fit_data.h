@@ -16,6 +16,8 @@ struct FitData {
   bool waits() const;  // for files
   // Rows that will be asked for soon.
   void expect(std::span<const int64_t> rows);
+  // "x of sample 7 holds nan": the first of these that holds what is no finite number, or "".
+  std::string broken_sample(std::span<const int64_t> rows) const;
 };
 
 struct JobData {

@@ -111,7 +111,10 @@ class JobReader {
   [[noreturn]] void refuse_key(const std::string& key) const {
     std::vector<std::string> known;
     for (const Key& k : keys) known.emplace_back(k.name);
-    fail<InvalidArgument>("fit", "{}: there is no key '{}'{}", where_, escape(key), did_you_mean(key, known));
+    const std::string near = did_you_mean(key, known);
+    const bool is_rate = near.empty() && (key == "learning_rate" || !did_you_mean(key, {"learning_rate"}).empty());
+    fail<InvalidArgument>("fit", "{}: there is no key '{}'{}", where_, escape(key),
+                          is_rate ? "; hint: optimizer = { name = \"adam\", learning_rate = 0.001 }" : near);
   }
 
   static constexpr int64_t any_seed = int64_t{1} << 62;
@@ -174,7 +177,7 @@ void check(const FitJob& job) {
     fail<InvalidArgument>("fit", "{}: has 'validation_x' and 'validation_split'; hint: one of them", where);
 }
 
-// Files that fit a pattern, relative to the job file, by name.
+// Files that fit a pattern, relative to the job file, by name; none where there is no such folder.
 std::vector<Json> matching(const std::string& pattern, const std::string& folder) {
   const fs::path path(pattern);
   std::vector<std::string> found;
@@ -183,7 +186,7 @@ std::vector<Json> matching(const std::string& pattern, const std::string& folder
   for (fs::directory_iterator it(where.empty() ? fs::path(".") : where, error), end; !error && it != end; it.increment(error))
     if (fnmatch(path.filename().c_str(), it->path().filename().c_str(), FNM_PERIOD) == 0)
       found.push_back((path.parent_path() / it->path().filename()).string());
-  if (error || found.empty()) fail<InvalidArgument>("fit", "no file fits '{}'", escape(pattern, 100));
+  if (error) found.clear();
   std::sort(found.begin(), found.end());
   return {found.begin(), found.end()};
 }
@@ -193,13 +196,13 @@ bool is_data(std::string_view key) {
   return key == "x" || key == "y" || key == "sample_weight" || key == "validation_x" || key == "validation_y";
 }
 
-// Sets "optimizer.learning_rate" within the tables of a job; a name alone becomes a table on the way.
+// Sets "optimizer.learning_rate" within the tables of a job; a name or a path alone becomes a table on the way.
 void set_within(Json& table, std::string_view key, const Json& value) {
   const size_t dot = key.find('.');
   if (dot == std::string_view::npos) return table.set(std::string(key), value);
   const std::string first(key.substr(0, dot));
   const Json* old = table.find(first);
-  Json inner = old == nullptr ? Json::object() : old->is_string() ? Json(JsonMembers{{"name", *old}}) : *old;
+  Json inner = old == nullptr ? Json::object() : old->is_string() ? Json(JsonMembers{{is_data(first) ? "file" : "name", *old}}) : *old;
   if (!inner.is_object()) fail<InvalidArgument>("fit", "'{}' is no table to vary '{}' in", first, escape(key, 60));
   set_within(inner, key.substr(dot + 1), value);
   table.set(first, inner);
@@ -219,6 +222,8 @@ std::vector<SweepAxis> sweep_axes(const std::string& name, const Json& vary, con
     if (key == "name") fail<InvalidArgument>("fit", "sweep '{}': its jobs have names of their own, {}_0 and on", name, name);
     std::vector<Json> values = value.is_list() ? value.items() : std::vector<Json>{value};
     if (value.is_string() && value.as_string().find_first_of("*?[") != std::string::npos) values = matching(value.as_string(), folder);
+    if (values.empty() && value.is_string())
+      fail<InvalidArgument>("fit", "sweep '{}': no file fits '{}' of '{}'", name, escape(value.as_string(), 100), escape(key, 60));
     if (values.empty()) fail<InvalidArgument>("fit", "sweep '{}': '{}' has nothing to vary by", name, escape(key, 60));
     const size_t size = values.size();
     if (!is_data(key) || data == vary.size()) {

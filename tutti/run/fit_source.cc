@@ -27,7 +27,8 @@ class SourceOptions {
       : source_(source), what_(std::move(what)) {
     for (const auto& [key, value] : source.options.members())
       if (std::find(known.begin(), known.end(), key) == known.end())
-        fail<InvalidArgument>("fit", "'{}' is no option of {}", escape(key, 40), what_);
+        fail<InvalidArgument>("fit", "'{}' is no option of {}{}", escape(key, 40), what_,
+                              did_you_mean(key, std::vector<std::string>(known.begin(), known.end())));
   }
   const Json* find(const char* key) const { return source_.options.find(key); }
   std::string text(const char* key, const std::string& otherwise = "") const {
@@ -292,10 +293,10 @@ FitArray FitSource::images() {
   options.preprocess = given.text("preprocess");
   options.fast_decode = given.flag("fast_decode");
   ImageSampler sampler = image_sampler(spec, options, what, "");
-  ImageFolder folder = list_images(x_.file, y_.empty() ? classes : std::vector<std::string>{});
-  if (folder.files.empty()) fail<InvalidArgument>("fit", "'{}' has no images (.jpg, .jpeg, .png)", escape(x_.file));
+  std::vector<std::string> found = y_.empty() ? list_images_by_class(x_.file, classes).files : list_images(x_.file);
+  if (found.empty()) fail<InvalidArgument>("fit", "'{}' has no images (.jpg, .jpeg, .png)", escape(x_.file));
   std::vector<std::string> files;
-  for (int64_t i : order_of_images(std::ssize(folder.files))) files.push_back(std::move(folder.files[static_cast<size_t>(i)]));
+  for (int64_t i : order_of_images(std::ssize(found))) files.push_back(std::move(found[static_cast<size_t>(i)]));
   const bool keeps = store_.hold(Type{spec.dtype, with_rows(std::ssize(files), sampler.row())}.bytes());
   return FitArray(image_rows(std::move(files), std::move(sampler), spec.dtype, keeps));
 }
@@ -375,8 +376,9 @@ std::vector<FitArray> FitSource::targets() {
     out.push_back(windows(true));
   } else if (kind_ == SourceKind::images) {
     if (classes.empty()) classes = class_names(image_source(x_));
-    const ImageFolder folder = list_images(x_.file, classes);
-    if (folder.labels.empty()) fail<InvalidArgument>("fit", "'{}' has no folders of classes, and there is no 'y'", escape(x_.file));
+    const ImageFolder folder = list_images_by_class(x_.file, classes);
+    if (folder.labels.empty())
+      fail<InvalidArgument>("fit", "'{}' has no folders of classes with images (.jpg, .jpeg, .png), and there is no 'y'", escape(x_.file));
     classes = folder.classes;
     out.push_back(labels([&](const auto& take) {
       for (int64_t i : order_of_images(std::ssize(folder.labels))) take(folder.labels[static_cast<size_t>(i)]);

@@ -85,6 +85,21 @@ class Forecasting {
                         table_.series.size(), options_.backtest + 1, lists, options_.horizon, values, most);
   }
 
+  // The values before a feature's first known one are the first, which an earlier origin does not know.
+  void check_features(const Series& series, const std::string& name, int64_t origin) const {
+    for (size_t feature = 0; feature < series.features.size(); ++feature) {
+      const auto& made_up = series.made_up_features[feature];
+      const auto first = std::find(made_up.begin(), made_up.end(), false) - made_up.begin();
+      const int64_t ahead = std::ssize(made_up) - series.length();
+      if (first >= origin + ahead)
+        fail<InvalidArgument>("forecast",
+                              "{}: feature '{}' has its first value at {}, and the first back-test knows the values before {}; hint: a "
+                              "smaller --backtest",
+                              name, escape(table_.columns.features[feature], 40), escape(table_.time(series, first), 40),
+                              escape(table_.time(series, origin + ahead), 40));
+    }
+  }
+
   void plan() {
     check_size();
     out_.series.resize(table_.series.size());
@@ -104,6 +119,7 @@ class Forecasting {
       result.backtest.resize(static_cast<size_t>(options_.backtest));
       for (size_t k = 0; k < result.backtest.size(); ++k)
         result.backtest[k].origin = series.length() - before + static_cast<int64_t>(k) * options_.stride;
+      if (!result.backtest.empty()) check_features(series, name, result.backtest[0].origin);
     }
     for (size_t i = 0; i < out_.series.size(); ++i) {
       for (Forecast& past : out_.series[i].backtest) windows_.push_back({&table_.series[i], &past});

@@ -26,9 +26,12 @@ std::vector<Json> by_output(const Json& json, const std::vector<std::string>& ou
   const bool named = json.is_object() && !json.has("name") && !json.has("class_name");
   std::vector<Json> out;
   if (named) {
+    std::vector<std::string> known = outputs;
+    known.emplace_back("name");
     for (const auto& [key, value] : json.members())
       if (std::find(outputs.begin(), outputs.end(), key) == outputs.end())
-        fail<InvalidArgument>("fit", "{} names an output '{}'{}", what, escape(key), did_you_mean(key, outputs));
+        fail<InvalidArgument>("fit", "{} names an output '{}', which the model does not have{}", what, escape(key),
+                              did_you_mean(key, known));
     for (const auto& output : outputs) out.push_back(json.find(output) != nullptr ? *json.find(output) : Json());
   } else if (json.is_list() && !(list_is_one && outputs.size() == 1)) {
     if (json.size() != outputs.size())
@@ -316,8 +319,13 @@ void Trainer::take_one(std::span<const std::span<const float>> outputs, int64_t 
     if (*validation_position_ == validation_->samples()) end_epoch();
     return;
   }
-  if (!std::isfinite(loss))  // of NaN the sign says nothing
-    fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}", steps_, epoch_, std::isnan(loss) ? std::fabs(loss) : loss);
+  if (!std::isfinite(loss)) {
+    const auto batch = static_cast<size_t>(next_.kind.batch);
+    const std::string cause = data_.broken_sample(next_.rows.subspan(static_cast<size_t>(step) * batch, batch));
+    // Of NaN the sign says nothing.
+    fail<InvalidArgument>("fit", "the loss of step {} (epoch {}) is {}{}", steps_, epoch_, std::isnan(loss) ? std::fabs(loss) : loss,
+                          cause.empty() ? "" : ": " + cause);
+  }
   if (options_.log_steps) losses_.push_back(static_cast<float>(loss));
   ++steps_;
   ++steps_of_epoch_;

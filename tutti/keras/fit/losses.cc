@@ -26,6 +26,12 @@ struct Pair {
       fail<InvalidArgument>("fit", "{}: targets are {}, predictions {}; they have one shape", config.where(), to_string(t.shape()),
                             to_string(p.shape()));
   }
+  // As NumPy has it, towards the larger.
+  void require_like_shape() const {
+    const Ints &a = t.shape().extents(), &b = p.shape().extents();
+    for (size_t k = 1; k <= std::min(a.size(), b.size()); ++k)
+      if (const int64_t x = a[a.size() - k], y = b[b.size() - k]; x != y && x != 1 && y != 1) require_same_shape();
+  }
   int64_t axis() const {
     const int64_t axis = wrap_axis(config.integer("axis", -1), p.rank());
     if (axis == 0 && p.rank() > 1) require_whole_batch();
@@ -143,14 +149,23 @@ Value categorical_crossentropy(Pair& i) {
   return -sum(t * logarithms(i, i.p), {i.axis()});
 }
 
+// `alpha`: one number, or one for each place of the last axis.
+Value class_balance(const Pair& i) {
+  if (!i.config.has("alpha") || !i.config.get("alpha").is_list()) return scalar_like(i.p, i.config.number("alpha", 0.25));
+  const std::vector<double> numbers = i.config.numbers("alpha");
+  if (std::ssize(numbers) != i.p.extent(-1))
+    fail<InvalidArgument>("fit", "{}: alpha is a number, or one for each of {} classes; got {}", i.config.where(), i.p.extent(-1),
+                          numbers.size());
+  return broadcast_to(constant(i.p.graph(), {std::ssize(numbers)}, std::vector<float>(numbers.begin(), numbers.end())), i.p.shape());
+}
+
 Value categorical_focal_crossentropy(Pair& i) {
   i.require_same_shape();
   const int64_t axis = i.axis();
   const Value t = smoothed(i, 1.0 / static_cast<double>(i.t.extent(-1)));
   const Value given = i.config.flag("from_logits", false) ? softmax(i.p, {axis}) : i.p;
   const Value p = bounded(as_shares(given, axis));
-  const Value factor = power(1 - p, i.config.number("gamma", 2)) * i.config.number("alpha", 0.25);
-  return sum(factor * (-t * log(p)), {axis});
+  return sum(power(1 - p, i.config.number("gamma", 2)) * class_balance(i) * (-t * log(p)), {axis});
 }
 
 Value sparse_categorical_crossentropy(Pair& i) {
@@ -291,28 +306,29 @@ struct LossRow {
   std::string_view names;  // the first is the snake_case of Keras's class
   Value (*function)(Pair&);
   std::string_view options;
+  bool elementwise = false;  // targets with predictions
 };
 
 const LossRow loss_rows[] = {
-    {"mean_squared_error mse", mean_squared_error, ""},
-    {"mean_absolute_error mae", mean_absolute_error, ""},
-    {"mean_absolute_percentage_error mape", mean_absolute_percentage_error, ""},
-    {"mean_squared_logarithmic_error msle", mean_squared_logarithmic_error, ""},
-    {"cosine_similarity", cosine_similarity, "axis"},
-    {"huber", huber, "delta(,)"},
-    {"log_cosh logcosh", log_cosh, ""},
-    {"kl_divergence kld kullback_leibler_divergence", kl_divergence, ""},
-    {"poisson", poisson, ""},
-    {"hinge", hinge, ""},
-    {"squared_hinge", squared_hinge, ""},
-    {"categorical_hinge", categorical_hinge, ""},
+    {"mean_squared_error mse", mean_squared_error, "", true},
+    {"mean_absolute_error mae", mean_absolute_error, "", true},
+    {"mean_absolute_percentage_error mape", mean_absolute_percentage_error, "", true},
+    {"mean_squared_logarithmic_error msle", mean_squared_logarithmic_error, "", true},
+    {"cosine_similarity", cosine_similarity, "axis", true},
+    {"huber", huber, "delta(,)", true},
+    {"log_cosh logcosh", log_cosh, "", true},
+    {"kl_divergence kld kullback_leibler_divergence", kl_divergence, "", true},
+    {"poisson", poisson, "", true},
+    {"hinge", hinge, "", true},
+    {"squared_hinge", squared_hinge, "", true},
+    {"categorical_hinge", categorical_hinge, "", true},
     {"categorical_crossentropy", categorical_crossentropy, "from_logits label_smoothing(,) axis"},
     {"categorical_focal_crossentropy", categorical_focal_crossentropy, "alpha(,) gamma(,) from_logits label_smoothing(,) axis"},
     {"sparse_categorical_crossentropy", sparse_categorical_crossentropy, "from_logits ignore_class{,} axis"},
     {"binary_crossentropy bce", binary_crossentropy, "from_logits label_smoothing(,) axis"},
     {"binary_focal_crossentropy", binary_focal_crossentropy, "apply_class_balancing alpha(,) gamma(,) from_logits label_smoothing(,) axis"},
-    {"dice", dice, "axis"},
-    {"tversky", tversky, "alpha(,) beta(,) axis"},
+    {"dice", dice, "axis", true},
+    {"tversky", tversky, "alpha(,) beta(,) axis", true},
     {"circle", circle, "gamma(,) margin(,) remove_diagonal"},
     {"categorical_generalized_cross_entropy", categorical_generalized_cross_entropy, "q(0,1)"},
     {"ctc", ctc, ""},
@@ -384,6 +400,7 @@ Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
     fail<Unsupported>("fit", "{}: is computed in float32", config.where());
   Pair pair{convert(inputs.target, DType::f32), convert(inputs.prediction, DType::f32), config, mask, inputs.part};
   match_ranks(pair.t, pair.p);
+  if (row.elementwise) pair.require_like_shape();
   return row.function(pair);
 }
 

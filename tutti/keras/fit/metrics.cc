@@ -1,6 +1,7 @@
 // The table of metrics, and those that are means of values by sample.
 #include "tutti/keras/fit/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tutti/base/error.h"
@@ -47,8 +48,12 @@ double mean_of(const Config&, const std::vector<double>& sums) { return ratio_or
 double root_of_mean(const Config& c, const std::vector<double>& sums) { return std::sqrt(mean_of(c, sums)); }
 
 Value loss_mean(const Named& named, const MetricInputs& i) {
-  Value mask;
-  return masked_sums(i, loss_values(named, {i.target, i.prediction, {}, {}}, mask));
+  Value own;
+  const Value values = loss_values(named, {i.target, i.prediction, {}, {}}, own);
+  // What the loss leaves out counts as 0, and not at all where there are weights.
+  MetricInputs with = i;
+  if (own && (i.weight || i.mask)) with.mask = i.mask ? logical_and(i.mask, own) : own;
+  return masked_sums(with, values);
 }
 
 Value cosine(const Named& named, const MetricInputs& i) {
@@ -96,7 +101,13 @@ Value in_top(const Named& named, const MetricInputs& i, Value classes) {
 }
 
 Value top_k_categorical_accuracy(const Named& named, const MetricInputs& i) { return in_top(named, i, argmax(i.target, -1)); }
-Value sparse_top_k_categorical_accuracy(const Named& named, const MetricInputs& i) { return in_top(named, i, classes_of(i)); }
+Value sparse_top_k_categorical_accuracy(const Named& named, const MetricInputs& i) {
+  if (!named.config().flag("from_sorted_ids", false)) return in_top(named, i, classes_of(i));
+  const int64_t first = std::clamp<int64_t>(named.config().integer("k", 5), 0, i.prediction.extent(-1));
+  const Value ids = slice_axis(i.prediction, i.prediction.rank() - 1, 0, first);
+  const Value found = convert(compare(broadcast_to(expand_dims(classes_of(i), {-1}), ids.shape()), ids, Direction::EQ), DType::f32);
+  return masked_sums(i, convert(compare(sum(found, {-1}), 0, Direction::GT), DType::f32));
+}
 
 // What correlations are made of: both sides with their means and variances along an axis.
 struct Correlated {
@@ -165,7 +176,7 @@ const MetricRow mean_rows[] = {
     {"categorical_accuracy", categorical_accuracy, mean_of, "", Better::more},
     {"sparse_categorical_accuracy", sparse_categorical_accuracy, mean_of, "", Better::more},
     {"top_k_categorical_accuracy", top_k_categorical_accuracy, mean_of, "k{,}", Better::more},
-    {"sparse_top_k_categorical_accuracy", sparse_top_k_categorical_accuracy, mean_of, "k{,}", Better::more},
+    {"sparse_top_k_categorical_accuracy", sparse_top_k_categorical_accuracy, mean_of, "k{,} from_sorted_ids", Better::more},
     {"accuracy", accuracy, mean_of, "", Better::more},
     {"root_mean_squared_error rmse", root_mean_squared_error, root_of_mean, "", Better::less},
     {"mean_squared_error mse", loss_mean, mean_of, "", Better::less},
@@ -182,7 +193,7 @@ const MetricRow mean_rows[] = {
     {"huber", loss_mean, mean_of, "delta(,)", Better::less},
     {"binary_crossentropy bce", loss_mean, mean_of, "from_logits label_smoothing(,)", Better::less},
     {"categorical_crossentropy", loss_mean, mean_of, "from_logits label_smoothing(,) axis", Better::less},
-    {"sparse_categorical_crossentropy", loss_mean, mean_of, "from_logits axis", Better::less},
+    {"sparse_categorical_crossentropy", loss_mean, mean_of, "from_logits ignore_class{,} axis", Better::less},
     {"pearson_correlation", pearson_correlation, mean_of, "axis", Better::more},
     {"concordance_correlation", concordance_correlation, mean_of, "axis", Better::more},
     {"r2_score", r2_sums, r2_score, "class_aggregation num_regressors{0,}", Better::more},

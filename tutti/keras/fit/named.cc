@@ -34,7 +34,10 @@ Named read_named(const Json& json, std::string what) {
     out.name = text_member(json, "name")->as_string();
     given = &json;
   } else {
-    fail<InvalidArgument>("fit", "{} is a name, or a table with a name and arguments; got {}", out.what, escape(json.dump(), 80));
+    std::string hint;
+    for (size_t i = 0; json.is_object() && hint.empty() && i < json.size(); ++i) hint = did_you_mean(json.members()[i].first, {"name"});
+    fail<InvalidArgument>("fit", "{} is a name, or a table with a name and arguments; got {}{}", out.what, escape(json.dump(), 80),
+                          json.is_object() && hint.empty() ? ", which has no 'name'" : hint);
   }
   if (given != nullptr && !given->is_object())
     fail<InvalidArgument>("fit", "{} '{}': its arguments are a table; got {}", out.what, out.name, escape(given->dump(), 80));

@@ -1,5 +1,6 @@
 #include "tutti/keras/fit/schedules.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -34,6 +35,8 @@ Value piecewise_constant_decay(const ScheduleArguments& a) {
   if (values.size() != boundaries.size() + 1)
     fail<InvalidArgument>("fit", "{}: has one value more than boundaries; got {} and {}", a.config.where(), values.size(),
                           boundaries.size());
+  if (!std::is_sorted(boundaries.begin(), boundaries.end()))
+    fail<InvalidArgument>("fit", "{}: boundaries rise; got {}", a.config.where(), escape(a.config.get("boundaries").dump(), 80));
   Value rate = constant_of(a.step, values.back());
   for (size_t i = boundaries.size(); i-- > 0;)  // boundaries are cast to the counter's integers
     rate = select(compare(a.step, std::trunc(boundaries[i]), Direction::LE), constant_of(a.step, values[i]), rate);
@@ -94,7 +97,7 @@ const ScheduleRow schedule_rows[] = {
     {"piecewise_constant_decay", "PiecewiseConstantDecay", piecewise_constant_decay, "boundaries(,) values(,)", false},
     {"polynomial_decay", "PolynomialDecay", polynomial_decay, "decay_steps(0,) end_learning_rate(,) power(,) cycle"},
     {"cosine_decay", "CosineDecay", cosine_decay, "decay_steps(0,) alpha(,) warmup_target(,) warmup_steps(,)"},
-    {"cosine_decay_restarts", "CosineDecayRestarts", cosine_decay_restarts, "first_decay_steps(0,) t_mul(,) m_mul(,) alpha(,)"},
+    {"cosine_decay_restarts", "CosineDecayRestarts", cosine_decay_restarts, "first_decay_steps(0,) t_mul(0,) m_mul(,) alpha(,)"},
 };
 
 std::string options_of_schedule(const ScheduleRow& row) {
