@@ -46,7 +46,7 @@ class FitReport(FitTest):
             self.assertRegex(line, r"^s_\d: 4 steps in \d+\.\d+ s, loss [\d.e-]+ \(epochs\)$")
         self.assertEqual(self.succeed("fit", "jobs.toml", "--out", "out", "--quiet").out, "")
 
-    def in_terminal(self, *options, seconds=20):
+    def in_terminal(self, *options, seconds=60):
         """What a terminal of 100 columns gets."""
         master, slave = pty.openpty()
         child = subprocess.Popen([self.program, "fit", "jobs.toml", "--out", "out", *options], cwd=self.folder, stdout=slave, stderr=slave, env=os.environ | {"COLUMNS": "100"})
@@ -65,7 +65,7 @@ class FitReport(FitTest):
         return shown.decode()
 
     def test_a_terminal_shows_a_table_that_stays_readable(self):
-        self.write_sweep(200, 300)
+        self.write_sweep(200, 3000)
         shown = self.in_terminal()
         tables = shown.split("\x1b[J")
         full = next((t for t in tables if "JOB" in t and "LOSS" in t), None)
@@ -74,7 +74,7 @@ class FitReport(FitTest):
         self.assertLess(len(lines), 20)
         self.assertRegex(full, r"\d+ of 200 jobs done  [\d.]+ ?\w* of [\d.]+ ?\w* steps  [\d.]+ ?\w*/s  \S+")
         self.assertTrue(all(len(line) < 100 for line in lines), lines)
-        self.assertRegex(full, r"s_\d+ +\d+/300")
+        self.assertRegex(full, r"s_\d+ +\d+/3000")
         # In the end nothing of it is left but what was asked for.
         self.assertTrue(shown.rstrip("\r\n").endswith("\x1b[J") or "jobs" in tables[-1] or tables[-1].strip() == "", repr(shown[-300:]))
         self.assertNotIn("JOB", self.in_terminal("--quiet"))

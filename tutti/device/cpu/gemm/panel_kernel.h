@@ -39,7 +39,8 @@ struct PanelCall {
 
 // An element of the result is bias + a0 b0 + a1 b1 ..., one after the other, whatever the number of rows: a sample's results do not depend
 // on the others of its batch. One row times a narrow matrix would wait for each sum, so sums of narrow matrices are split into `sets`: set
-// s has the products s, s + sets, ..., and they are added in the end; again for any number of rows.
+// s has the products s, s + sets, ..., and they are added in the end; again for any number of rows. So are the sums of even and of odd rows
+// where a vector of B holds both.
 struct PanelKernels {
   int64_t lanes;                      // floats in a vector
   bool has_pairs;                     // vectors of pairs of rows
