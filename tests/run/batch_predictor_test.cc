@@ -82,6 +82,23 @@ TEST(batch_predictor, few_samples_and_models_that_are_mostly_weights_are_compute
   for (size_t i = 0; i < got.as<float>().size(); ++i) ASSERT_NEAR(got.as<float>()[i], expected.as<float>()[i], 1e-6);
 }
 
+// Of a loop over time each thread has its own samples from the first step to the last.
+TEST(batch_predictor, one_batch_of_a_recurrent_model_is_divided_between_the_threads) {
+  const auto net = std::make_shared<const keras::Model>(keras::build("lstm 16; dense 3", {12, 4}, 1));
+  BatchPredictor alone(net, {.batch = 1, .device = "cpu"}), two(net, {.batch = 64, .device = "cpu", .threads = 2}),
+      one(net, {.batch = 64, .device = "cpu", .threads = 1});
+  for (const int64_t count : {16, 33, 64}) {
+    const Tensor x = samples(*net, count);
+    PreparedPrediction prepared = two.prepare({x});
+    prepared.run();
+    EXPECT_TRUE(prepared.is_side_by_side());
+    EXPECT_EQ(prepared.batches(), 2u);
+    EXPECT_TRUE(std::ranges::equal(prepared.outputs()[0].bytes(), alone.predict({x})[0].bytes())) << count;
+  }
+  EXPECT_EQ(two.prepare({samples(*net, 15)}).batches(), 1u);
+  EXPECT_EQ(one.prepare({samples(*net, 64)}).batches(), 1u);
+}
+
 TEST(batch_predictor, models_that_mix_samples_are_cut_where_keras_cuts_them) {
   BatchPredictor predictor(model("centred.keras"), {.batch = 64, .device = "cpu"}),
       exact(model("centred.keras"), {.batch = 4, .device = "cpu"});

@@ -64,11 +64,12 @@ TEST(SplitDilated, a_kernel_as_large_as_its_stride_is_one_convolution) {
   EXPECT_EQ(std::count_if(split.nodes().begin(), split.nodes().end(), [](const Node& node) { return node.op == Op::convolution; }), 1);
 }
 
-TEST(SplitDilated, strides_groups_and_dilated_kernels_stay) {
+TEST(SplitDilated, strides_groups_dilated_kernels_and_wide_gaps_stay) {
   for (const char* rest : {"strides = [2], lhs_dilation = [2], rhs_dilation = [1], groups = 1",
                            "strides = [1], lhs_dilation = [2], rhs_dilation = [2], groups = 1",
                            "strides = [1], lhs_dilation = [2], rhs_dilation = [1], groups = 2",
-                           "strides = [1], lhs_dilation = [1], rhs_dilation = [1], groups = 1"}) {
+                           "strides = [1], lhs_dilation = [1], rhs_dilation = [1], groups = 1",
+                           "strides = [1], lhs_dilation = [1000000], rhs_dilation = [1], groups = 1"}) {
     const bool grouped = std::string_view(rest).ends_with("2");
     expect_unchanged(split_dilated, dilated("1, 7, 4", {3, grouped ? 2 : 4, 4}, std::string("low = [1], high = [1], ") + rest));
   }

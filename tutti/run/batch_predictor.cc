@@ -188,7 +188,10 @@ const BatchPredictor::Nature& BatchPredictor::nature(const std::vector<Shape>& s
   std::vector<Shape> two = with_batch(shapes, 2);
   if (!nature_ || nature_->shapes != two) {
     const Graph graph = model_->lower({2, two, nullptr});
-    nature_ = {std::move(two), tutti::samples_are_independent(graph, 2), cost(graph).flops / 2, weight_bytes(graph)};
+    int64_t scans = 0;
+    for (const Node& node : graph.nodes())
+      if (node.op == Op::scan) scans = saturating_add(scans, cost(graph, node).flops);
+    nature_ = {std::move(two), tutti::samples_are_independent(graph, 2), cost(graph).flops / 2, scans / 2, weight_bytes(graph)};
   }
   return *nature_;
 }
@@ -197,13 +200,23 @@ bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) { re
 
 int64_t BatchPredictor::flops_a_sample(const std::vector<Type>& rows) { return nature(all_with_rows(1, rows)).flops; }
 
+int64_t BatchPredictor::part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
+  constexpr int64_t least = 8;                    // samples of a thread, which reads all weights
+  constexpr int64_t most_weight_bytes = 1 << 20;  // that stay in each one's second-level cache
+  const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
+  if (threads <= 1 || samples > largest || samples < least * threads || shapes.empty()) return largest;
+  const Nature& own = nature(shapes);
+  const bool loops = own.independent && own.weight_bytes <= most_weight_bytes && own.scan_flops > own.flops / 2;
+  return loops ? (samples + threads - 1) / threads : largest;
+}
+
 // Where each thread computes batches of its own, it reads all weights for each: worth it where they are little beside the arithmetic.
-int BatchPredictor::threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
+int BatchPredictor::threads_for(int64_t largest, const std::vector<Shape>& shapes) {
   constexpr int64_t flops_a_byte = 16;             // a matrix's, with 32 samples
   constexpr int64_t most_memory_bytes = 32 << 20;  // of each thread
   constexpr int64_t most_flops = 4'000'000'000;    // of a batch so large that nobody waits long for another
   const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
-  if (threads <= 1 || samples < 2 * largest || !nature(shapes).independent) return 1;
+  if (threads <= 1 || !nature(shapes).independent) return 1;
   const int64_t flops = saturating_multiply(nature_->flops, largest);
   if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return 1;
   Predictor& one = program_for(largest, largest, shapes, threads)->front();
@@ -223,7 +236,9 @@ std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::program_for(int64_t 
 PreparedPrediction BatchPredictor::cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
   PreparedPrediction prepared;
   prepared.device_ = open_device(options_.device);
-  prepared.threads_ = threads_for(samples, largest, shapes);
+  const int64_t part = part_for(samples, largest, shapes);
+  if (part < largest || samples >= 2 * largest) prepared.threads_ = threads_for(part, shapes);
+  if (prepared.is_side_by_side()) largest = part;
   for (int64_t begin = 0; begin == 0 || begin < samples; begin += largest) {
     // No samples at all: one would do to know what the outputs look like.
     const int64_t count = samples == 0 ? 1 : std::min(largest, samples - begin);

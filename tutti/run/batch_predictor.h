@@ -96,13 +96,16 @@ class BatchPredictor {
   struct Nature {
     std::vector<Shape> shapes;  // of two samples
     bool independent = false;
-    int64_t flops = 0;  // of one
+    int64_t flops = 0, scan_flops = 0;  // of one; of them in loops over time
     int64_t weight_bytes = 0;
   };
   const Nature& nature(const std::vector<Shape>& shapes);
   // Batches and outputs, without inputs.
   PreparedPrediction cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
-  int threads_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
+  // A part of the batch for each thread where they would wait for each other in every step of a loop; else `largest`.
+  int64_t part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
+  // That compute batches of so many samples side by side, if there are several.
+  int threads_for(int64_t largest, const std::vector<Shape>& shapes);
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
   int64_t compilations_ = 0;

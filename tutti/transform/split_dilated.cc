@@ -11,7 +11,6 @@ namespace {
 // `taps` of them. The first meets the input `low` places before its beginning.
 struct Phase {
   int64_t first, taps, low;
-  bool operator==(const Phase&) const = default;
 };
 
 int64_t floor_of(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -24,6 +23,8 @@ std::vector<Phase> phases(int64_t dilation, int64_t low, int64_t kernel) {
   }
   return out;
 }
+
+constexpr int64_t most_phases = 64;  // each is a convolution; more come from nobody's model
 
 // A convolution over an input with zeros between its pixels.
 class Dilated {
@@ -43,8 +44,11 @@ class Dilated {
       const Ints& list = node.attributes.ints(name);
       return std::all_of(list.begin(), list.end(), [](int64_t i) { return i == 1; });
     };
-    return node.op == Op::convolution && !ones("lhs_dilation") && ones("rhs_dilation") && ones("strides") &&
-           node.attributes.integer("groups") == 1 && result.elements() > 0;
+    if (node.op != Op::convolution || ones("lhs_dilation") || !ones("rhs_dilation") || !ones("strides")) return false;
+    int64_t phases = 1;
+    for (int64_t dilation : node.attributes.ints("lhs_dilation"))
+      if (phases <= most_phases) phases *= std::min(dilation, most_phases + 1);
+    return phases <= most_phases && node.attributes.integer("groups") == 1 && result.elements() > 0;
   }
 
   Value split() {

@@ -136,8 +136,8 @@ HWY_INLINE void sum_two_rows(const DepthwiseCall& call, const DepthwiseRows& win
 }
 
 // Two rows at once of a kernel of 3 rows and columns: all weights are in registers. Left, Right: the first or the last of the places that
-// the windows cover is outside. What does not change from vector to vector is at hand
-// in locals: for the compiler, results may be stored over the call.
+// the windows cover is outside. What does not change from vector to vector is at hand in locals: for the compiler, results may be stored
+// over the call.
 template <int Pixels, int Stride, bool Left, bool Right>
 void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, float* y) {
   const Tag d;
@@ -294,7 +294,8 @@ struct TwoRowsOf3 {
     static constexpr TwoRowsOf3 table = TwoRowsOf3().fill();
     each_tile(call.pixels, kPixels, [&](int64_t pixel, int64_t now) {
       const int64_t first = windows.first_column + pixel * Stride;
-      const bool left = first<0, right = first + (now - 1) * Stride + 3> windows.image_columns;
+      const bool left = first < 0;
+      const bool right = first + (now - 1) * Stride + 3 > windows.image_columns;
       table.tiles[left][right][now](call, windows, call.x + pixel * Stride * call.channels, call.y + pixel * call.channels);
     });
   }
