@@ -36,6 +36,7 @@ TEST(SplitDilated, every_remainder_has_the_taps_that_meet_a_pixel) {
                                            fmt::format("strides = [1], low = [{}], high = [{}], lhs_dilation = [{}], rhs_dilation = [1], "
                                                        "groups = 1",
                                                        low, high, dilation));
+          EXPECT_TRUE(has_dilated(parse_graph(text)));
           EXPECT_EQ(holes(split_dilated(parse_graph(text))), 0u);
           expect_exact(split_dilated, text);
         }
@@ -71,7 +72,9 @@ TEST(SplitDilated, strides_groups_dilated_kernels_and_wide_gaps_stay) {
                            "strides = [1], lhs_dilation = [1], rhs_dilation = [1], groups = 1",
                            "strides = [1], lhs_dilation = [1000000], rhs_dilation = [1], groups = 1"}) {
     const bool grouped = std::string_view(rest).ends_with("2");
-    expect_unchanged(split_dilated, dilated("1, 7, 4", {3, grouped ? 2 : 4, 4}, std::string("low = [1], high = [1], ") + rest));
+    const std::string text = dilated("1, 7, 4", {3, grouped ? 2 : 4, 4}, std::string("low = [1], high = [1], ") + rest);
+    EXPECT_FALSE(has_dilated(parse_graph(text)));
+    expect_unchanged(split_dilated, text);
   }
 }
 

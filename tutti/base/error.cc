@@ -73,10 +73,11 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   if (name.empty() || name.size() > 100) return "";
   std::vector<std::pair<size_t, std::string>> near;
   const size_t most = std::max<size_t>(2, name.size() / 3);
+  const std::string lower = in_lower_case(name);
   // Known names may come from a file: a hint is not worth more than a moment.
   for (size_t i = 0; i < std::min<size_t>(known.size(), 2000); ++i) {
     const auto& candidate = known[i];
-    const bool same = in_lower_case(name) == in_lower_case(candidate);
+    const bool same = lower == in_lower_case(candidate);
     if (same || (name.size() > 1 && is_short_for(name, candidate))) {
       near.emplace_back(same ? 0 : 1, candidate);
       continue;

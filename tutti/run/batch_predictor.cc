@@ -200,10 +200,12 @@ bool BatchPredictor::samples_are_independent(const std::vector<Type>& rows) { re
 
 int64_t BatchPredictor::flops_a_sample(const std::vector<Type>& rows) { return nature(all_with_rows(1, rows)).flops; }
 
+int BatchPredictor::threads() const { return options_.threads == 0 ? thread_limit() : options_.threads; }
+
 int64_t BatchPredictor::part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
   constexpr int64_t least = 8;                    // samples of a thread, which reads all weights
   constexpr int64_t most_weight_bytes = 1 << 20;  // that stay in each one's second-level cache
-  const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
+  const int threads = this->threads();
   if (threads <= 1 || samples > largest || samples < least * threads || shapes.empty()) return largest;
   const Nature& own = nature(shapes);
   const bool loops = own.independent && own.weight_bytes <= most_weight_bytes && own.scan_flops > own.flops / 2;
@@ -215,7 +217,7 @@ int BatchPredictor::threads_for(int64_t largest, const std::vector<Shape>& shape
   constexpr int64_t flops_a_byte = 16;             // a matrix's, with 32 samples
   constexpr int64_t most_memory_bytes = 32 << 20;  // of each thread
   constexpr int64_t most_flops = 4'000'000'000;    // of a batch so large that nobody waits long for another
-  const int threads = options_.threads == 0 ? thread_limit() : options_.threads;
+  const int threads = this->threads();
   if (threads <= 1 || !nature(shapes).independent) return 1;
   const int64_t flops = saturating_multiply(nature_->flops, largest);
   if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return 1;

@@ -102,6 +102,7 @@ class BatchPredictor {
   const Nature& nature(const std::vector<Shape>& shapes);
   // Batches and outputs, without inputs.
   PreparedPrediction cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
+  int threads() const;  // there are
   // A part of the batch for each thread where they would wait for each other in every step of a loop; else `largest`.
   int64_t part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
   // That compute batches of so many samples side by side, if there are several.

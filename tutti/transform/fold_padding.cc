@@ -8,10 +8,6 @@ namespace tutti {
 
 namespace {
 
-bool all_of(const Ints& list, int64_t wanted) {
-  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
-}
-
 // The pad that made a value, when it has no holes and takes nothing away.
 struct Padding {
   Value source, number;
@@ -23,7 +19,7 @@ std::optional<Padding> padding_of(Value value) {
   if (!source) return {};
   const Attributes& a = made_by(value).attributes;
   Padding out{source, operand_of(value, Op::pad, 1), a.ints("low"), a.ints("high")};
-  bool plain = all_of(a.ints("interior"), 0) && *std::min_element(out.low.begin(), out.low.end()) >= 0 &&
+  bool plain = all_are(a.ints("interior"), 0) && *std::min_element(out.low.begin(), out.low.end()) >= 0 &&
                *std::min_element(out.high.begin(), out.high.end()) >= 0;
   return plain ? std::optional(out) : std::nullopt;
 }
@@ -35,7 +31,7 @@ Ints sums(Ints a, const Ints& b, size_t first) {
 
 Value convolution(Graph& graph, const Node& node, const std::vector<Value>& operands) {
   auto pad = padding_of(operands[0]);
-  if (!pad || splat(pad->number) != 0.0 || !all_of(node.attributes.ints("lhs_dilation"), 1)) return {};
+  if (!pad || splat(pad->number) != 0.0 || !all_are(node.attributes.ints("lhs_dilation"), 1)) return {};
   if (pad->low.front() + pad->high.front() + pad->low.back() + pad->high.back() != 0) return {};  // batch and channels
   Attributes attributes = node.attributes;
   attributes.set("low", sums(attributes.ints("low"), pad->low, 1));
@@ -65,7 +61,7 @@ bool is_rectified(Value value) {
 Value max_pool(Graph& graph, const Node& node, const std::vector<Value>& operands, const Shape& result) {
   auto pad = padding_of(operands[0]);
   const Attributes& a = node.attributes;
-  if (!pad || a.text("kind") != "max" || !is_float(operands[0].dtype()) || !all_of(a.ints("base_dilation"), 1)) return {};
+  if (!pad || a.text("kind") != "max" || !is_float(operands[0].dtype()) || !all_are(a.ints("base_dilation"), 1)) return {};
   auto number = splat(pad->number);
   if (!number) return {};
   Ints low = sums(a.ints("low"), pad->low, 0), high = sums(a.ints("high"), pad->high, 0);

@@ -81,11 +81,8 @@ Ints result_axes(const Node& node, int64_t input_rank, int64_t kernel_rank) {
 
 bool is_unpadded(const Node& node) {
   if (node.op == Op::dot_general) return true;
-  auto all = [&](const char* name, int64_t wanted) {
-    const Ints& list = node.attributes.ints(name);
-    return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
-  };
-  return all("low", 0) && all("high", 0) && all("lhs_dilation", 1);
+  const Attributes& a = node.attributes;
+  return all_are(a.ints("low"), 0) && all_are(a.ints("high"), 0) && all_are(a.ints("lhs_dilation"), 1);
 }
 
 class ScaleFolding {

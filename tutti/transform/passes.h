@@ -49,6 +49,7 @@ Graph sink_into_scans(const Graph& graph);
 // strides, becomes one over the input itself for each remainder of a result's place: nothing is multiplied with those zeros. For devices
 // that do not do so themselves; what it makes of kernels should be folded, and what was folded into them before stays.
 Graph split_dilated(const Graph& graph);
+bool has_dilated(const Graph& graph);  // that it would split
 
 // All of them but the last two in the order in which they help each other. `memo` outlives the list.
 std::vector<Pass> inference_passes(Evaluate evaluate, FoldMemo& memo);

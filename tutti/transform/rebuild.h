@@ -1,6 +1,7 @@
 // What passes are written with: a graph copied node by node, with room to do otherwise at any of them; and questions about nodes.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "tutti/graph/graph.h"
 
 namespace tutti {
+
+inline bool all_are(const Ints& list, int64_t wanted) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
+}
 
 class Rebuild {
  public:

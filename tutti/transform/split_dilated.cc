@@ -13,13 +13,11 @@ struct Phase {
   int64_t first, taps, low;
 };
 
-int64_t floor_of(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 std::vector<Phase> phases(int64_t dilation, int64_t low, int64_t kernel) {
   std::vector<Phase> out;
   for (int64_t phase = 0; phase < dilation; ++phase) {
-    const int64_t before = floor_of(low - phase, dilation), first = low - phase - before * dilation;
-    out.push_back({first, first < kernel ? (kernel - first + dilation - 1) / dilation : 0, before});
+    const int64_t first = ((low - phase) % dilation + dilation) % dilation;
+    out.push_back({first, first < kernel ? (kernel - first + dilation - 1) / dilation : 0, (low - phase - first) / dilation});
   }
   return out;
 }
@@ -39,16 +37,14 @@ class Dilated {
     }
   }
 
-  static bool handles(const Node& node, const Shape& result) {
-    const auto ones = [&](const char* name) {
-      const Ints& list = node.attributes.ints(name);
-      return std::all_of(list.begin(), list.end(), [](int64_t i) { return i == 1; });
-    };
-    if (node.op != Op::convolution || ones("lhs_dilation") || !ones("rhs_dilation") || !ones("strides")) return false;
+  static bool handles(const Graph& graph, const Node& node) {
+    const Attributes& a = node.attributes;
+    if (node.op != Op::convolution || all_are(a.ints("lhs_dilation"), 1)) return false;
+    if (!all_are(a.ints("rhs_dilation"), 1) || !all_are(a.ints("strides"), 1)) return false;
     int64_t phases = 1;
-    for (int64_t dilation : node.attributes.ints("lhs_dilation"))
+    for (int64_t dilation : a.ints("lhs_dilation"))
       if (phases <= most_phases) phases *= std::min(dilation, most_phases + 1);
-    return phases <= most_phases && node.attributes.integer("groups") == 1 && result.elements() > 0;
+    return phases <= most_phases && a.integer("groups") == 1 && graph.type(node.results[0]).shape.elements() > 0;
   }
 
   Value split() {
@@ -58,13 +54,8 @@ class Dilated {
     });
     std::vector<Value> parts;
     each_phase(0, alike, parts);
-    Value all;
-    if (alike) {
-      all = convolved(concatenate(parts, kernel_.rank() - 1), Ints(spatial_, 0));
-    } else {
-      all = concatenate(parts, input_.rank() - 1);
-    }
-    return side_by_side(all);
+    const Value all = concatenate(parts, input_.rank() - 1);  // of kernels or results, both along their last axis
+    return side_by_side(alike ? convolved(all, Ints(spatial_, 0)) : all);
   }
 
  private:
@@ -136,10 +127,15 @@ class Dilated {
 
 }  // namespace
 
+bool has_dilated(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [&](const Node& node) { return Dilated::handles(graph, node) || (node.body && has_dilated(*node.body)); });
+}
+
 Graph split_dilated(const Graph& graph) {
   Rebuild rebuild(graph);
   for (const Node& node : graph.nodes()) {
-    if (Dilated::handles(node, node.results.empty() ? Shape() : graph.type(node.results[0]).shape)) {
+    if (Dilated::handles(graph, node)) {
       const auto operands = rebuild.operands(node);
       rebuild.map(node.results[0], Dilated(node, operands[0], operands[1], graph.type(node.results[0]).shape).split());
     } else {

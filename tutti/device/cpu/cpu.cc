@@ -34,9 +34,12 @@ class CpuDevice : public HostDevice {
     CompileReport* report = settings.report;
     PassOptions options;
     if (report != nullptr) options.report = &report->passes;
-    Graph simple = run_passes(graph, inference_passes(cpu::evaluate, cache.folded), options);
-    if (Graph split = split_dilated(simple); split.nodes().size() != simple.nodes().size())
-      simple = run_passes(split, inference_passes(cpu::evaluate, cache.folded), options);
+    std::vector<Pass> passes = inference_passes(cpu::evaluate, cache.folded);
+    Graph simple = run_passes(graph, passes, options);
+    if (has_dilated(simple)) {
+      passes.insert(passes.begin(), {"split_dilated", split_dilated});
+      simple = run_passes(simple, passes, options);
+    }
     // What a step of a recurrent layer multiplies with its input stays in the caches, where the products of all steps would not.
     const Pass last[] = {
         {"sink_into_scans", sink_into_scans}, {"move_weights_into_scans", move_weights_into_scans}, {"remove_dead", remove_dead}};

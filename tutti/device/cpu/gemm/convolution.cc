@@ -29,9 +29,9 @@ Convolution::Convolution(const ConvolutionShape& shape)
     : shape_(shape),
       output_(shape.output()),
       padded_(shape.padded()),
-      left_(output_[0] * output_[1] * output_[2] == 1                      ? LeftRows::any
-            : shape.channels / std::max<int64_t>(1, shape.groups) % 2 == 0 ? LeftRows::several_even
-                                                                           : LeftRows::several) {
+      left_(output_[0] * output_[1] * output_[2] == 1 ? LeftRows::any
+            : shape.channels / shape.groups % 2 == 0  ? LeftRows::several_even
+                                                      : LeftRows::several) {
   plan_bands();
 }
 
