@@ -2,7 +2,9 @@
 #include "tutti/device/cpu/team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -114,6 +116,25 @@ TEST(cpu_team, callers_at_the_same_time_do_not_wait_for_each_other) {
       });
   }
   EXPECT_EQ(sum, 4 * 500 * 15);
+}
+
+TEST(cpu_team, threads_keep_away_from_the_callers_core) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
+  int together = 0, on_one_core = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (int job = 0; together < 200 && std::chrono::steady_clock::now() < end; ++job) {
+    const int before = sched_getcpu();
+    std::array<int, 2> cores{-1, -1};
+    team(2, 2, [&](int64_t, int slot) {
+      for (int i = 0; i < 20'000; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      cores[static_cast<size_t>(slot)] = sched_getcpu();
+    });
+    // The scheduler chose its first place; the caller did both pieces; it has moved.
+    if (job < 100 || cores[1] < 0 || cores[0] != before) continue;
+    ++together;
+    on_one_core += cores[0] == cores[1];
+  }
+  EXPECT_LE(on_one_core, together / 10);
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "tutti/device/cpu/team.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "tutti/base/denormals.h"
 
@@ -61,10 +66,36 @@ class alignas(64) Range {
   std::atomic<uint64_t> word_ = 0;
 };
 
-// How many pieces a thread has done, ever: nobody else writes it.
+// How many pieces a thread has done, ever, and where it did the last: nobody else writes it.
 struct alignas(64) Done {
   std::atomic<int64_t> pieces = 0;
+  std::atomic<int> core = -1;
   void add_one() { pieces.store(pieces.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+};
+
+// Where a thread of the team may run: wherever the caller may, but not on its core. Some schedulers, those of small virtual machines above
+// all, pack threads that sleep often onto one core, and there they only take time from each other.
+class Place {
+ public:
+  void begin(pthread_t thread) {
+    thread_ = thread;
+    process_ = getpid();
+  }
+
+  // System calls, but only when the caller has moved. After fork() the thread is another process's.
+  void keep_away_from(int core) {
+    if (core == avoided_ || core < 0 || core >= CPU_SETSIZE || getpid() != process_) return;
+    avoided_ = core;
+    cpu_set_t others;
+    if (sched_getaffinity(0, sizeof others, &others) != 0) return;
+    CPU_CLR(static_cast<unsigned>(core), &others);
+    if (CPU_COUNT(&others) > 0) pthread_setaffinity_np(thread_, sizeof others, &others);
+  }
+
+ private:
+  pthread_t thread_ = {};
+  pid_t process_ = 0;
+  int avoided_ = -1;
 };
 
 class Pool {
@@ -75,7 +106,12 @@ class Pool {
       return;
     }
     threads = static_cast<int>(std::min<int64_t>({threads, pieces, most_threads}));
-    for (; started_ < threads; ++started_) std::thread([this, slot = started_] { work(slot); }).detach();
+    for (; started_ < threads; ++started_) {
+      std::thread thread([this, slot = started_] { work(slot); });
+      places_[index(started_)].begin(thread.native_handle());
+      thread.detach();
+    }
+    spread(threads, sched_getcpu());
     job_ = (job_ + 1) & Range::most_jobs;
     const bool flushes = FlushDenormals::is_on();
     const int64_t due = done_by(threads) + pieces;
@@ -105,6 +141,16 @@ class Pool {
 
  private:
   static size_t index(int slot) { return static_cast<size_t>(slot); }
+
+  // Moves the threads away that did nothing since this was called last, or were last on the caller's core.
+  void spread(int threads, int core) {
+    for (int slot = 1; slot < threads; ++slot) {
+      const Done& done = done_[index(slot)];
+      const int64_t pieces = done.pieces.load(std::memory_order_relaxed);
+      const bool idle = pieces == std::exchange(seen_[index(slot)], pieces);
+      if (idle || done.core.load(std::memory_order_relaxed) == core) places_[index(slot)].keep_away_from(core);
+    }
+  }
 
   int64_t done_by(int threads) const {
     int64_t sum = 0;
@@ -149,6 +195,7 @@ class Pool {
         --sleeping_;
       }
       last = own.job();
+      done_[index(slot)].core.store(sched_getcpu(), std::memory_order_relaxed);
       while (do_piece_of(slot, slot)) {
       }
       for (int i = 0; i < patience && own.job() == last; ++i) pause();
@@ -162,6 +209,8 @@ class Pool {
   uint64_t job_ = 0;
   std::array<Range, most_threads> ranges_;
   std::array<Done, most_threads> done_;
+  std::array<int64_t, most_threads> seen_{};  // of done_, when the last job began
+  std::array<Place, most_threads> places_;
   alignas(64) std::atomic<int> sleeping_ = 0;
   std::atomic<uint32_t> wake_ = 0;
 };
