@@ -34,8 +34,71 @@ def lstm(layers):
     return [(24, 8), layers.LSTM(64), layers.Dense(1)]
 
 
-SMALL = {"Dense 32-64-10": dense_small, "Dense 784-512-512-10": dense_large, "CNN 28x28": cnn, "LSTM(64) 24x8": lstm}
-NAMES = (*SMALL, *APPLICATIONS)
+def bidirectional(layers):
+    return [(50, 16), layers.Bidirectional(layers.LSTM(64, return_sequences=True)), layers.Bidirectional(layers.LSTM(64)), layers.Dense(4, activation="softmax")]
+
+
+def gru(layers):
+    return [(100, 32), layers.GRU(128, return_sequences=True), layers.GRU(128), layers.Dense(10, activation="softmax")]
+
+
+def signal(layers):
+    """Classification of a sensor's signal."""
+    blocks = [
+        layer
+        for filters in (64, 128, 256)
+        for layer in (layers.Conv1D(filters, 5, padding="same"), layers.BatchNormalization(), layers.ReLU(), layers.MaxPooling1D(2))
+    ]
+    return [(256, 9), *blocks, layers.GlobalAveragePooling1D(), layers.Dense(6, activation="softmax")]
+
+
+def unet(keras, x):
+    layers = keras.layers
+
+    def block(x, filters):
+        for _ in range(2):
+            x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)))
+        return x
+
+    skips = []
+    for filters in (16, 32, 64):
+        x = block(x, filters)
+        skips.append(x)
+        x = layers.MaxPooling2D()(x)
+    x = block(x, 128)
+    for filters in (64, 32, 16):
+        x = layers.Concatenate()([layers.Conv2DTranspose(filters, 2, strides=2)(x), skips.pop()])
+        x = block(x, filters)
+    return layers.Conv2D(1, 1, activation="sigmoid")(x)
+
+
+def transformer(keras, x):
+    """An encoder in the manner of BERT."""
+    layers = keras.layers
+    for _ in range(4):
+        attended = layers.MultiHeadAttention(4, 64)(x, x)
+        x = layers.LayerNormalization(epsilon=1e-6)(layers.Add()([x, attended]))
+        hidden = layers.Dense(256)(layers.Dense(1024, activation="gelu")(x))
+        x = layers.LayerNormalization(epsilon=1e-6)(layers.Add()([x, hidden]))
+    return layers.Dense(2, activation="softmax")(layers.GlobalAveragePooling1D()(x))
+
+
+def vision_transformer(keras, x):
+    layers = keras.layers
+    x = layers.Reshape((-1, 192))(layers.Conv2D(192, 8, strides=8)(x))
+    for _ in range(6):
+        normal = layers.LayerNormalization(epsilon=1e-6)(x)
+        x = layers.Add()([x, layers.MultiHeadAttention(3, 64)(normal, normal)])
+        x = layers.Add()([x, layers.Dense(192)(layers.Dense(768, activation="gelu")(layers.LayerNormalization(epsilon=1e-6)(x)))])
+    return layers.Dense(10)(layers.GlobalAveragePooling1D()(layers.LayerNormalization(epsilon=1e-6)(x)))
+
+
+SEQUENTIAL = {
+    "Dense 32-64-10": dense_small, "Dense 784-512-512-10": dense_large, "CNN 28x28": cnn, "LSTM(64) 24x8": lstm,
+    "BiLSTM 50x16": bidirectional, "GRU 100x32": gru, "Conv1D 256x9": signal,
+}  # fmt: skip
+FUNCTIONAL = {"U-Net 128x128": (unet, (128, 128, 3)), "Transformer 128x256": (transformer, (128, 256)), "ViT 64x64": (vision_transformer, (64, 64, 3))}
+NAMES = (*SEQUENTIAL, *FUNCTIONAL, *APPLICATIONS)
 
 
 def make(folder):
@@ -43,24 +106,28 @@ def make(folder):
     import numpy as np
 
     random = np.random.default_rng(0)
-    name = folder.name
-    if name in SMALL:
-        shape, *layers = SMALL[name](keras.layers)
-        model = keras.Sequential([keras.Input(shape), *layers])
-        x = random.standard_normal((1, *shape)).astype("float32")
-    else:
-        architecture = getattr(keras.applications, name)
-        model = architecture(weights=None)
-        if None in model.input_shape[1:]:
-            model = architecture(weights=None, input_shape=(224, 224, 3))
-        x = random.uniform(-1, 1, (1, *model.input_shape[1:])).astype("float32")
-        calibrate(model, random)
+    model = build(keras, folder.name)
+    calibrate(model, random)
+    x = random.uniform(-1, 1, (1, *model.input_shape[1:])).astype("float32")
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.keras")
     np.save(folder / "x.npy", x)
     to_onnx(model, folder / "model.onnx")
     to_litert(model, folder / "model.tflite")
     np.save(folder / "y.npy", np.asarray(model(x, training=False)))
+
+
+def build(keras, name):
+    if name in SEQUENTIAL:
+        shape, *layers = SEQUENTIAL[name](keras.layers)
+        return keras.Sequential([keras.Input(shape), *layers])
+    if name in FUNCTIONAL:
+        function, shape = FUNCTIONAL[name]
+        x = keras.Input(shape)
+        return keras.Model(x, function(keras, x))
+    architecture = getattr(keras.applications, name)
+    model = architecture(weights=None)
+    return architecture(weights=None, input_shape=(224, 224, 3)) if None in model.input_shape[1:] else model
 
 
 def calibrate(model, random):
@@ -96,7 +163,7 @@ def to_onnx(model, file):
     import keras
     import tf2onnx
 
-    if isinstance(model.layers[0], keras.layers.LSTM):
+    if isinstance(model.layers[0], (keras.layers.RNN, keras.layers.Bidirectional)):
         return onnx_writer.OnnxWriter([model], (1, *model.input_shape[1:])).save(file)
     function, signature = traced(model)
     tf2onnx.convert.from_function(function, input_signature=signature, opset=18, output_path=str(file))

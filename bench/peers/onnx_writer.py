@@ -58,8 +58,8 @@ class OnnxWriter:
                 channels_first = layer.output.shape[1:]
             elif kind == "Flatten":
                 value = self.once("Flatten") if value == "x" else self.add("Flatten", [value])
-            elif kind == "LSTM":
-                value = self.lstm(layer, weights)
+            elif kind in ("LSTM", "GRU", "Bidirectional"):
+                value = self.recurrent(layer, value)
             else:
                 raise ValueError(kind)
         return value
@@ -68,19 +68,36 @@ class OnnxWriter:
         name = layer.activation.__name__
         return value if name == "linear" else self.add({"relu": "Relu", "softmax": "Softmax"}[name], [value])
 
-    def lstm(self, layer, weights):
+    def recurrent(self, layer, value):
         import numpy as np
 
-        def gates(matrix):  # Keras: input, forget, cell, output; ONNX: input, output, forget, cell
-            i, f, c, o = np.split(matrix, 4, axis=-1)
-            return np.concatenate([i, o, f, c], axis=-1)
+        cells = [layer.forward_layer, layer.backward_layer] if type(layer).__name__ == "Bidirectional" else [layer]
+        kind, units, directions = type(cells[0]).__name__, cells[0].units, len(cells)
+        # Keras: input, forget, cell, output and update, reset, hidden; ONNX: input, output, forget, cell and the same.
+        order = {"LSTM": (0, 3, 1, 2), "GRU": (0, 1, 2)}[kind]
 
-        kernel, recurrent, bias = (gates(w) for w in weights)
-        series = self.once("Transpose", perm=[1, 0, 2])
-        parts = [self.constant(part) for part in (kernel.T[None], recurrent.T[None], np.concatenate([bias, np.zeros_like(bias)])[None])]
-        last = f"last_{len(self.nodes)}"
-        self.add("LSTM", [series, *parts], output=["", last], hidden_size=layer.units)
-        return self.add("Squeeze", [last, self.constant(np.array([0]))])
+        def gates(matrix):
+            parts = np.split(matrix, len(order), axis=-1)
+            return np.concatenate([parts[i] for i in order], axis=-1)
+
+        def biases(bias):
+            both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
+            return np.concatenate([gates(both[0]), gates(both[1])])
+
+        kernels, recurrents, bias = zip(*(cell.get_weights() for cell in cells))
+        parts = [self.constant(np.stack(part)) for part in ([gates(k).T for k in kernels], [gates(r).T for r in recurrents], [biases(b) for b in bias])]
+        series = self.once("Transpose", perm=[1, 0, 2]) if value == "x" else self.add("Transpose", [value], perm=[1, 0, 2])
+        every, last = f"every_{len(self.nodes)}", f"last_{len(self.nodes)}"
+        options = {"direction": "bidirectional"} if directions == 2 else {}
+        if kind == "GRU":
+            options["linear_before_reset"] = 1
+        self.add(kind, [series, *parts], output=[every, last], hidden_size=units, **options)
+        if directions == 1 and not layer.return_sequences:
+            return self.add("Squeeze", [last, self.constant(np.array([0]))])
+        shape = self.constant(np.array([0, -1, directions * units]) if layer.return_sequences else np.array([-1, directions * units]))
+        # every: [time, direction, sample, unit]; last: [direction, sample, unit]
+        turned = self.add("Transpose", [every], perm=[2, 0, 1, 3]) if layer.return_sequences else self.add("Transpose", [last], perm=[1, 0, 2])
+        return self.add("Reshape", [turned, shape])
 
     def save(self, file):
         import onnx
