@@ -20,34 +20,52 @@ using FloatVector = hn::VFromD<FloatTag>;
 
 struct SumOf {
   static constexpr float identity = 0;
-  static HWY_INLINE FloatVector of(FloatVector a, FloatVector b) { return hn::Add(a, b); }
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Add(a, b);
+  }
   static HWY_INLINE float of(float a, float b) { return a + b; }
 };
 struct ProductOf {
   static constexpr float identity = 1;
-  static HWY_INLINE FloatVector of(FloatVector a, FloatVector b) { return hn::Mul(a, b); }
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return hn::Mul(a, b);
+  }
   static HWY_INLINE float of(float a, float b) { return a * b; }
 };
 struct LargestOf {
   static constexpr float identity = -std::numeric_limits<float>::infinity();
-  static HWY_INLINE FloatVector of(FloatVector a, FloatVector b) { return maximum(a, b); }
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return maximum(a, b);
+  }
   static HWY_INLINE float of(float a, float b) { return a > b || a != a ? a : b; }
 };
 struct SmallestOf {
   static constexpr float identity = std::numeric_limits<float>::infinity();
-  static HWY_INLINE FloatVector of(FloatVector a, FloatVector b) { return minimum(a, b); }
+  template <class V>
+  static HWY_INLINE V of(V a, V b) {
+    return minimum(a, b);
+  }
   static HWY_INLINE float of(float a, float b) { return a < b || a != a ? a : b; }
 };
 
-// The lanes of a vector as one number.
-template <class F>
-HWY_INLINE float fold(FloatVector v) {
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(v, FloatTag(), lanes);
-  size_t half = hn::Lanes(FloatTag());
-  while ((half /= 2) > 0)
-    for (size_t i = 0; i < half; ++i) lanes[i] = F::of(lanes[i], lanes[i + half]);
-  return lanes[0];
+// The lanes of a vector as one number: the halves, then their halves, and so on.
+template <class F, class V>
+HWY_INLINE float fold(V v) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::GetLane(v);
+#else
+  const hn::DFromV<V> d;
+  if constexpr (hn::MaxLanes(d) > 4) {
+    const hn::Half<decltype(d)> half;
+    return fold<F>(F::of(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    const V pairs = F::of(v, hn::Shuffle1032(v));
+    return hn::GetLane(F::of(pairs, hn::Shuffle2301(pairs)));
+  }
+#endif
 }
 
 // Elements of a row that are summed before the sums are summed.

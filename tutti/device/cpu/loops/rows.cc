@@ -17,6 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 namespace {
 
+// Rows at a time: while one waits for its largest element, or for its sum, the others go on.
+constexpr size_t group = 4;
+
 // to[i] = map(x[i], i) for vectors; the tail's index is that of its first lane, and `part` says how many lanes count.
 template <class Map>
 HWY_INLINE void map_row(const float* x, float* to, size_t length, const Map& map) {
@@ -47,41 +50,54 @@ HWY_INLINE void softmax_vectors(const float* x, size_t length, float* to) {
 }
 
 void softmax_short_rows(const float* x, size_t rows, size_t length, float* to) {
-  constexpr size_t group = 8;
+  constexpr size_t many = 8;
   size_t r = 0;
-  for (; r + group <= rows; r += group) softmax_vectors<group>(x + r * length, length, to + r * length);
+  for (; r + many <= rows; r += many) softmax_vectors<many>(x + r * length, length, to + r * length);
   for (; r < rows; ++r) softmax_vectors<1>(x + r * length, length, to + r * length);
+}
+
+// to[i] = e^(x[i] - most); gives their sum.
+HWY_INLINE double exponentials(const float* x, size_t length, float most, float* to) {
+  const FloatTag d;
+  const size_t lanes = hn::Lanes(d);
+  const FloatVector top = hn::Set(d, most);
+  double sum = 0;
+  for (size_t begin = 0; begin < length; begin += sum_block) {
+    const size_t end = std::min(length, begin + sum_block);
+    FloatVector a = hn::Zero(d), b = a;
+    size_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      const FloatVector y = exponential_of_negative(hn::Sub(hn::LoadU(d, x + i), top));
+      const FloatVector z = exponential_of_negative(hn::Sub(hn::LoadU(d, x + i + lanes), top));
+      hn::StoreU(y, d, to + i);
+      hn::StoreU(z, d, to + i + lanes);
+      a = hn::Add(a, y);
+      b = hn::Add(b, z);
+    }
+    for (; i < end; i += lanes) {
+      const size_t part = std::min(lanes, end - i);
+      const FloatVector y = exponential_of_negative(hn::Sub(load_part(d, x + i, part), top));
+      store_part(y, d, to + i, part);
+      a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(d, part), y));
+    }
+    sum += fold<SumOf>(hn::Add(a, b));
+  }
+  return sum;
 }
 
 void softmax_rows(const float* x, size_t rows, size_t length, float* to) {
   const FloatTag d;
-  const size_t lanes = hn::Lanes(d);
-  if (length <= lanes) return softmax_short_rows(x, rows, length, to);
-  for (size_t r = 0; r < rows; ++r, x += length, to += length) {
-    const FloatVector most = hn::Set(d, largest(x, length));
-    double sum = 0;
-    for (size_t begin = 0; begin < length; begin += sum_block) {
-      const size_t end = std::min(length, begin + sum_block);
-      FloatVector a = hn::Zero(d), b = a;
-      size_t i = begin;
-      for (; i + 2 * lanes <= end; i += 2 * lanes) {
-        const FloatVector y = exponential_of_negative(hn::Sub(hn::LoadU(d, x + i), most));
-        const FloatVector z = exponential_of_negative(hn::Sub(hn::LoadU(d, x + i + lanes), most));
-        hn::StoreU(y, d, to + i);
-        hn::StoreU(z, d, to + i + lanes);
-        a = hn::Add(a, y);
-        b = hn::Add(b, z);
-      }
-      for (; i < end; i += lanes) {
-        const size_t part = std::min(lanes, end - i);
-        const FloatVector y = exponential_of_negative(hn::Sub(load_part(d, x + i, part), most));
-        store_part(y, d, to + i, part);
-        a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(d, part), y));
-      }
-      sum += fold<SumOf>(hn::Add(a, b));
+  if (length <= hn::Lanes(d)) return softmax_short_rows(x, rows, length, to);
+  float most[group];
+  double sums[group];
+  for (size_t begin = 0; begin < rows; begin += group, x += group * length, to += group * length) {
+    const size_t count = std::min(group, rows - begin);
+    for (size_t r = 0; r < count; ++r) most[r] = largest(x + r * length, length);
+    for (size_t r = 0; r < count; ++r) sums[r] = exponentials(x + r * length, length, most[r], to + r * length);
+    for (size_t r = 0; r < count; ++r) {
+      const FloatVector scale = hn::Set(d, static_cast<float>(1 / sums[r]));
+      map_row(to + r * length, to + r * length, length, [scale](FloatVector v, size_t, size_t) HWY_ATTR { return hn::Mul(v, scale); });
     }
-    const FloatVector scale = hn::Set(d, static_cast<float>(1 / sum));
-    map_row(to, to, length, [scale](FloatVector v, size_t, size_t) HWY_ATTR { return hn::Mul(v, scale); });
   }
 }
 
@@ -102,22 +118,29 @@ void normalize_rows(const float* x, size_t rows, size_t length, const Normalizat
   const size_t lanes = hn::Lanes(d);
   const auto load = [d, lanes](const float* from, size_t i, size_t part)
                         HWY_ATTR { return part == lanes ? hn::LoadU(d, from + i) : load_part(d, from + i, part); };
-  for (size_t r = 0; r < rows; ++r, x += length, to += length) {
-    const auto count = static_cast<float>(length);
-    float mean = 0;
-    if (how.centered) mean = reduce_row<SumOf>(x, length, [](FloatVector v, size_t) HWY_ATTR { return v; }) / count;
-    const FloatVector center = hn::Set(d, mean);
-    const float squares = reduce_row<SumOf>(x, length, [center](FloatVector v, size_t) HWY_ATTR {
-      const FloatVector y = hn::Sub(v, center);
-      return hn::Mul(y, y);
-    });
-    const FloatVector factor = hn::Set(d, 1 / std::sqrt(squares / count + how.epsilon));
-    map_row(x, to, length, [=](FloatVector v, size_t i, size_t part) HWY_ATTR {
-      FloatVector y = hn::Mul(hn::Sub(v, center), factor);
-      if (how.scale != nullptr) y = hn::Mul(y, load(how.scale, i, part));
-      if (how.offset != nullptr) y = hn::Add(y, load(how.offset, i, part));
-      return y;
-    });
+  const auto elements = static_cast<float>(length);
+  float means[group], squares[group];
+  for (size_t begin = 0; begin < rows; begin += group, x += group * length, to += group * length) {
+    const size_t count = std::min(group, rows - begin);
+    for (size_t r = 0; r < count; ++r)
+      means[r] =
+          how.centered ? reduce_row<SumOf>(x + r * length, length, [](FloatVector v, size_t) HWY_ATTR { return v; }) / elements : 0.0f;
+    for (size_t r = 0; r < count; ++r) {
+      const FloatVector center = hn::Set(d, means[r]);
+      squares[r] = reduce_row<SumOf>(x + r * length, length, [center](FloatVector v, size_t) HWY_ATTR {
+        const FloatVector y = hn::Sub(v, center);
+        return hn::Mul(y, y);
+      });
+    }
+    for (size_t r = 0; r < count; ++r) {
+      const FloatVector center = hn::Set(d, means[r]), factor = hn::Set(d, 1 / std::sqrt(squares[r] / elements + how.epsilon));
+      map_row(x + r * length, to + r * length, length, [=](FloatVector v, size_t i, size_t part) HWY_ATTR {
+        FloatVector y = hn::Mul(hn::Sub(v, center), factor);
+        if (how.scale != nullptr) y = hn::Mul(y, load(how.scale, i, part));
+        if (how.offset != nullptr) y = hn::Add(y, load(how.offset, i, part));
+        return y;
+      });
+    }
   }
 }
 
