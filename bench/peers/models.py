@@ -166,7 +166,9 @@ def to_onnx(model, file):
     if isinstance(model.layers[0], (keras.layers.RNN, keras.layers.Bidirectional)):
         return onnx_writer.OnnxWriter([model], (1, *model.input_shape[1:])).save(file)
     function, signature = traced(model)
-    tf2onnx.convert.from_function(function, input_signature=signature, opset=18, output_path=str(file))
+    graph, _ = tf2onnx.convert.from_function(function, input_signature=signature, opset=18)
+    onnx_writer.replace_erfc(graph.graph)
+    file.write_bytes(graph.SerializeToString())
 
 
 if __name__ == "__main__":

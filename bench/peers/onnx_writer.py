@@ -108,3 +108,21 @@ class OnnxWriter:
         initializers = [numpy_helper.from_array(value, name) for name, value in self.weights.items()]
         graph = helper.make_graph(self.nodes, "ensemble", inputs, outputs, initializers)
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), str(file))
+
+
+def replace_erfc(graph):
+    """What the converter makes of gelu has an operator that ONNX lacks: erfc(x) is 1 - erf(x)."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    nodes = []
+    for node in graph.node:
+        if node.op_type != "Erfc":
+            nodes.append(node)
+            continue
+        nodes.append(helper.make_node("Erf", node.input, [f"{node.output[0]}_erf"]))
+        nodes.append(helper.make_node("Sub", ["erfc_one", f"{node.output[0]}_erf"], node.output))
+    if len(nodes) != len(graph.node):
+        graph.initializer.append(numpy_helper.from_array(np.float32(1), "erfc_one"))
+        del graph.node[:]
+        graph.node.extend(nodes)
