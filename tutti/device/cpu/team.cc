@@ -98,7 +98,7 @@ class Place {
   int avoided_ = -1;
 };
 
-class Pool {
+class TeamPool {
  public:
   void run(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context) {
     if (pieces > most_pieces || taken_.test_and_set(std::memory_order_acquire)) {
@@ -219,7 +219,7 @@ class Pool {
 
 void run_team(int threads, int64_t pieces, void (*call)(const void*, int64_t, int), const void* context) {
   // Never destroyed: its threads wait until the process ends. After fork() there are none, and the caller does all pieces.
-  static Pool* pool = new Pool;
+  static TeamPool* pool = new TeamPool;
   pool->run(threads, pieces, call, context);
 }
 
