@@ -203,6 +203,18 @@ class Forecasts(ForecastTest):
             self.close([float(row["mean"]) for row in mine], rolled(model, values[:, None], 4, 3))
             self.assertEqual(mine[0]["time"], f"2020-01-01T{len(values):02}:00:00Z")
 
+    def test_times_are_written_as_the_file_writes_them(self):
+        self.save(dense(2))
+        for times, following in (
+            (["28-Jan-2021", "29-Jan-2021", "30-Jan-2021"], ["31-Jan-2021", "01-Feb-2021"]),
+            (["Jan 28, 2021", "Jan 29, 2021", "Jan 30, 2021"], ["Jan 31, 2021", "Feb 01, 2021"]),
+            (["Oct 2020", "Nov 2020", "Dec 2020"], ["Jan 2021", "Feb 2021"]),
+            (["2020-W51", "2020-W52", "2020-W53"], ["2021-W01", "2021-W02"]),
+            (["1/30/2021 9:00 PM", "1/30/2021 10:00 PM", "1/30/2021 11:00 PM"], ["1/31/2021 12:00 AM", "1/31/2021 1:00 AM"]),
+        ):
+            self.write("when,y\n" + "".join(f'"{time}",{i}\n' for i, time in enumerate(times)))
+            self.assertEqual([row["time"] for row in self.forecast("--horizon", 2, source="x.csv", target="y")], following)
+
     def test_gaps_are_interpolated_and_counted(self):
         model = self.save(dense(4))
         values = np.array([3, 5, 4, 6, 8, 7, 9, 11, 10, 12.0])

@@ -124,7 +124,7 @@ class ForecastRun {
       const Forecast& future = result.series[i].future;
       for (size_t step = 0; step < future.mean.size(); ++step) {
         line = settings_.id.empty() ? "" : csv_field(series.id) + ",";
-        line += table.time(series, series.length() + static_cast<int64_t>(step));
+        line += csv_field(table.time(series, series.length() + static_cast<int64_t>(step)));
         // The scaled forecast is a float32; what it is scaled back to may be much larger than the deviation.
         auto add = [&](double value) {
           line += std::isnan(value) ? ",nan" : std::abs(value) < 1e6 ? fmt::format(",{:.9g}", value) : fmt::format(",{:.15g}", value);

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/base/utf8.h"
 
 namespace tutti {
 
@@ -36,140 +37,187 @@ class StampText {
     text_.remove_prefix(count);
     return value;
   }
+  // Two digits, whatever follows.
+  std::optional<int> take_two() {
+    if (text_.find_first_not_of("0123456789") < 2 || text_.size() < 2) return {};
+    const int value = (text_[0] - '0') * 10 + (text_[1] - '0');
+    text_.remove_prefix(2);
+    return value;
+  }
+  bool at_digit() const { return !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; }
+  // Letters in either case.
+  bool take_word(std::string_view word) {
+    if (in_lower_case(text_.substr(0, word.size())) != word) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
   size_t size() const { return text_.size(); }
+  std::string_view rest() const { return text_; }
 
  private:
   std::string_view text_;
 };
 
+// ".25" as ticks, with how many digits it has. False where it is finer than a tick or has no digits.
+bool take_fraction(StampText& text, int& digits, int64_t& ticks) {
+  int64_t unit = ticks_per_second;
+  size_t read = 0;
+  for (char digit; (digit = text.take_any("0123456789")) != '\0'; ++read) {
+    unit /= 10;
+    if (unit == 0 && digit != '0') return false;
+    ticks += (digit - '0') * unit;
+    if (unit > 0) ++digits;
+  }
+  return read > 0;
+}
+
+// "PM" with what stands before it. True where there is none.
+bool take_noon(StampText& text, StampFormat& format, int& hours) {
+  const StampText before = text;
+  const bool blank = text.take(' ');
+  const bool capital = text.rest().starts_with('A') || text.rest().starts_with('P');
+  const bool morning = text.take_word("am");
+  if (!morning && !text.take_word("pm")) {
+    text = before;
+    return hours <= 23;
+  }
+  if (hours < 1 || hours > 12) return false;
+  format.noon = blank ? (capital ? " PM" : " pm") : (capital ? "PM" : "pm");
+  hours = hours % 12 + (morning ? 0 : 12);
+  return true;
+}
+
+bool take_zone(StampText& text, StampFormat& format) {
+  const bool blank = text.take(' ');
+  if (text.take_word("z")) {
+    format.zone = StampFormat::Zone::utc;
+    format.zone_text = "Z";
+  } else if (text.take_word("utc")) {
+    format.zone = StampFormat::Zone::utc;
+    format.zone_text = blank ? " UTC" : "UTC";
+  } else if (text.take_word("gmt")) {
+    format.zone = StampFormat::Zone::utc;
+    format.zone_text = blank ? " GMT" : "GMT";
+  } else if (char sign = text.take_any("+-"); sign != '\0') {
+    std::optional<int> hours, minutes = 0;
+    if (text.size() == 4) {
+      auto both = text.take_digits(4, 4);
+      if (both) hours = *both / 100, minutes = *both % 100;
+      format.offset_style = StampFormat::Offset::plain;
+    } else {
+      hours = text.take_digits(2, 2);
+      format.offset_style = text.take(':') ? StampFormat::Offset::colon : StampFormat::Offset::hours;
+      if (format.offset_style == StampFormat::Offset::colon) minutes = text.take_digits(2, 2);
+    }
+    if (!hours || !minutes || *hours > 18 || *minutes > 59) return false;
+    format.zone = StampFormat::Zone::offset;
+    format.zone_text = blank ? " " : "";
+    format.offset_minutes = (sign == '-' ? -1 : 1) * (*hours * 60 + *minutes);
+  }
+  return text.done();
+}
+
 // "T10:30:15.25+01:00", or nothing at all. False where it is neither.
-bool take_clock(StampText& text, StampFormat& format, int64_t& clock) {
+bool take_clock(StampText text, StampFormat& format, int64_t& clock) {
   if (text.done()) return true;
   format.between = text.take_any("T t");
   if (format.between == '\0') return false;
   if (format.between == 't') format.between = 'T';
-  auto hours = text.take_digits(1, 2);
-  if (!hours || *hours > 23 || !text.take(':')) return false;
-  auto minutes = text.take_digits(2, 2);
+  // 10:30:15, or 103015 as a whole.
+  format.compact = !text.rest().substr(0, 3).ends_with(':') && !text.rest().substr(0, 2).ends_with(':');
+  if (text.rest().starts_with('0')) format.hours = StampFormat::Hours::padded;
+  const size_t before = text.size();
+  auto hours = format.compact ? text.take_two() : text.take_digits(1, 2);
+  if (!hours || !(format.compact || text.take(':'))) return false;
+  if (!format.compact && before - text.size() == 2) format.hours = StampFormat::Hours::unpadded;
+  auto minutes = text.take_two();
   if (!minutes || *minutes > 59) return false;
-  clock = (*hours * 60 + *minutes) * (60 * ticks_per_second);
   format.clock = StampFormat::Clock::minutes;
-  if (text.take(':')) {
-    auto seconds = text.take_digits(2, 2);
+  if (format.compact ? text.at_digit() : text.take(':')) {
+    auto seconds = text.take_two();
     if (!seconds || *seconds > 59) return false;
     clock += *seconds * ticks_per_second;
     format.clock = StampFormat::Clock::seconds;
     if (text.take_any(".,") != '\0') {
       format.clock = StampFormat::Clock::fraction;
-      int64_t unit = ticks_per_second;
-      while (auto digit = text.take_any("0123456789")) {
-        unit /= 10;
-        if (unit == 0 && digit != '0') return false;
-        clock += (digit - '0') * unit;
-        if (unit > 0) ++format.fraction_digits;
-      }
-      if (format.fraction_digits == 0) return false;
+      if (!take_fraction(text, format.fraction_digits, clock)) return false;
     }
   }
-  while (text.take(' ')) {
-  }
-  if (text.take_any("Zz") != '\0') {
-    format.zone = StampFormat::Zone::utc;
-  } else if (char sign = text.take_any("+-"); sign != '\0') {
-    size_t digits = text.size();
-    auto zone_hours = text.take_digits(2, 2);
-    std::optional<int> zone_minutes = 0;
-    if (zone_hours) {
-      if (text.take(':')) zone_minutes = text.take_digits(2, 2);
-    } else if (auto both = text.take_digits(4, 4); both && digits == 4) {
-      zone_hours = *both / 100, zone_minutes = *both % 100;
-    }
-    if (!zone_hours || !zone_minutes || *zone_hours > 18 || *zone_minutes > 59) return false;
-    format.zone = StampFormat::Zone::offset;
-    format.offset_minutes = (sign == '-' ? -1 : 1) * (*zone_hours * 60 + *zone_minutes);
-  }
-  return text.done();
+  if (text.at_digit()) return false;
+  if (!take_noon(text, format, *hours)) return false;
+  clock += (*hours * 60 + *minutes) * (60 * ticks_per_second);
+  return take_zone(text, format);
 }
 
-std::chrono::year_month_day date_from(int year, int month, int day) {
-  return {std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)), std::chrono::day(static_cast<unsigned>(day))};
+const StampLayout* layout_of(std::string_view pattern) {
+  const auto layouts = stamp_layouts();
+  return &*std::find_if(layouts.begin(), layouts.end(), [&](const StampLayout& layout) { return layout.pattern == pattern; });
+}
+
+// 20200131, or without days 202001.
+StampDate date_of_number(int64_t number, bool days) {
+  const auto month = static_cast<int>(days ? number / 100 : number);
+  return {month / 100, month % 100, days ? static_cast<int>(number % 100) : 1};
 }
 
 }  // namespace
 
-std::chrono::year_month_day date_of_day(int64_t day) {
-  return std::chrono::sys_days(std::chrono::days(static_cast<std::chrono::days::rep>(day)));
+// "7", "-5", "1580466615.25"; "2020.01" is a month.
+std::optional<StampReader::Stamp> StampReader::parse_number(std::string_view text) {
+  Stamp out;
+  const char* end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, out.number);
+  if (error != std::errc{}) return {};
+  if (stop == end) return out;
+  StampText rest(text.substr(static_cast<size_t>(stop - text.data())));
+  const bool is_month = text.size() == 7 && rest.size() == 3;
+  if (is_month || out.number < 0 || !rest.take('.') || !take_fraction(rest, out.format.fraction_digits, out.clock) || !rest.done())
+    return {};
+  return out;
 }
 
-int64_t day_of_date(std::chrono::year_month_day date) { return std::chrono::sys_days(date).time_since_epoch().count(); }
-
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+std::optional<StampReader::Stamp> StampReader::parse_date(std::string_view text, const StampLayout& layout) {
+  const auto match = match_layout(layout, text);
+  if (!match) return {};
+  Stamp out;
+  out.format.kind = layout.kind;
+  out.format.layout = &layout;
+  out.format.style = match->style;
+  out.date = match->date;
+  if (layout.kind != StampKind::date && !match->rest.empty()) return {};
+  if (!take_clock(StampText(match->rest), out.format, out.clock)) return {};
+  return out;
+}
 
 // Everything but what only the whole column can tell: which of two numbers is the month, and what plain numbers mean.
-std::optional<StampReader::Stamp> StampReader::parse(std::string_view written) {
-  Stamp out;
-  const char* end = written.data() + written.size();
-  if (auto [stop, error] = std::from_chars(written.data(), end, out.number); error == std::errc{} && stop == end) return out;
-
-  using Kind = StampFormat::Kind;
-  StampText text(written);
-  auto leading = text.take_digits(1, 4);
-  if (!leading) return {};
-  const size_t digits = written.size() - text.size();
-  if (digits == 4) {
-    out.year = *leading;
-    out.format.separator = text.take_any("-/.");
-    if (text.take_any("Qq") != '\0') {
-      out.format.kind = Kind::quarter;
-      auto quarter = text.take_digits(1, 1);
-      if (!quarter || *quarter < 1 || *quarter > 4 || !text.done()) return {};
-      out.first = *quarter * 3 - 2, out.second = 1;
-      return out;
-    }
-    if (out.format.separator == '\0') return {};
-    auto month = text.take_digits(1, 2);
-    if (!month) return {};
-    out.first = *month, out.second = 1;
-    if (text.done()) {
-      out.format.kind = Kind::month;
-      return out;
-    }
-    if (!text.take(out.format.separator)) return {};
-    auto day = text.take_digits(1, 2);
-    if (!day) return {};
-    out.second = *day;
-  } else {
-    if (digits > 2) return {};
-    out.format.separator = text.take_any("-/.");
-    if (out.format.separator == '\0') return {};
-    auto second = text.take_digits(1, 2);
-    if (!second || !text.take(out.format.separator)) return {};
-    auto year = text.take_digits(4, 4);
-    if (!year) return {};
-    out.first = *leading, out.second = *second, out.year = *year;
-    out.format.order = StampFormat::Order::day_first;
-  }
-  out.format.kind = Kind::date;
-  if (!take_clock(text, out.format, out.clock)) return {};
-  return out;
+std::optional<StampReader::Stamp> StampReader::parse(std::string_view text, const StampLayout* likely) {
+  if (likely)
+    if (auto found = parse_date(text, *likely)) return found;
+  if (auto found = parse_number(text)) return found;
+  for (const StampLayout& layout : stamp_layouts())
+    if (auto found = parse_date(text, layout)) return found;
+  return {};
 }
 
 bool StampReader::is_date(std::string_view text) {
   auto found = parse(text);
-  return found && found->format.kind != StampFormat::Kind::step;
+  return found && found->format.kind != StampKind::step;
 }
 
 void StampReader::add(std::string_view text, int64_t line) {
-  auto found = parse(text);
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  auto found = parse(text, stamps_.empty() ? nullptr : stamps_[0].format.layout);
   lines_.push_back(line);
   if (!found)
     refuse(
         static_cast<int64_t>(lines_.size()) - 1,
-        fmt::format("is not a time that is read; got '{}'; hint: 2020-01-31, 2020-01-31T10:30:00, 2020-01, Unix seconds or whole numbers",
+        fmt::format("is not a time that is read; got '{}'; hint: 2020-01-31, 2020-01-31T10:30:00, 31 Jan 2020, 2020-01, 2020-Q1, 2020-W05 "
+                    "(years have four digits), Unix times or whole numbers",
                     escape(text, 40)));
   if (!stamps_.empty()) {
     const StampFormat &first = stamps_[0].format, &now = found->format;
-    if (now.kind != first.kind || now.order != first.order || now.separator != first.separator)
+    if (now.kind != first.kind || now.layout != first.layout)
       refuse(static_cast<int64_t>(stamps_.size()),
              fmt::format("is written another way than in line {}; got '{}'; one column has one way", lines_[0], escape(text, 40)));
     if ((now.zone == StampFormat::Zone::none) != (first.zone == StampFormat::Zone::none) && now.clock != StampFormat::Clock::none &&
@@ -183,65 +231,82 @@ void StampReader::add(std::string_view text, int64_t line) {
 
 // 01/02/2020: a number above 12 in one row says what all of them mean.
 void StampReader::decide_order(StampFormat& format) const {
-  if (format.order == StampFormat::Order::year_first || format.separator == '.') return;
-  int64_t first_above = -1, second_above = -1;
+  if (format.layout->other_way.empty()) return;
+  int64_t day_above = -1, month_above = -1;
   for (size_t row = 0; row < stamps_.size(); ++row) {
-    if (stamps_[row].first > 12 && first_above < 0) first_above = static_cast<int64_t>(row);
-    if (stamps_[row].second > 12 && second_above < 0) second_above = static_cast<int64_t>(row);
+    if (stamps_[row].date.day > 12 && day_above < 0) day_above = static_cast<int64_t>(row);
+    if (stamps_[row].date.month > 12 && month_above < 0) month_above = static_cast<int64_t>(row);
   }
-  if (first_above >= 0 && second_above >= 0)
-    refuse(second_above, fmt::format("has the month first, line {} the day", lines_[static_cast<size_t>(first_above)]));
-  if (first_above < 0 && second_above < 0)
+  const StampDate& date = stamps_[0].date;
+  if (day_above >= 0 && month_above >= 0)
+    refuse(month_above, fmt::format("has the month first, line {} the day", lines_[static_cast<size_t>(day_above)]));
+  if (day_above < 0 && month_above < 0)
     refuse(0, fmt::format("may mean {:02}{}{:02} as day and month or as month and day, and no row tells; hint: write {:04}-{:02}-{:02}",
-                          stamps_[0].first, format.separator, stamps_[0].second, stamps_[0].year, stamps_[0].second, stamps_[0].first));
-  if (second_above >= 0) format.order = StampFormat::Order::month_first;
+                          date.day, format.layout->pattern[2], date.month, date.year, date.month, date.day));
+  if (month_above < 0) return;
+  format.layout = layout_of(format.layout->other_way);
 }
 
 void StampReader::decide_numbers(StampFormat& format) const {
   auto within = [&](int64_t least, int64_t most) {
     return std::all_of(stamps_.begin(), stamps_.end(), [&](const Stamp& s) { return s.number >= least && s.number < most; });
   };
-  auto compact = [](const Stamp& s) {
-    const auto date =
-        date_from(static_cast<int>(s.number / 10000), static_cast<int>(s.number / 100 % 100), static_cast<int>(s.number % 100));
-    return date.ok();
+  // 20200131, 202001
+  auto are_dates = [&](bool days) {
+    return within(days ? 1500'01'01 : 1500'01, days ? 2500'01'01 : 2500'01) &&
+           std::all_of(stamps_.begin(), stamps_.end(),
+                       [&](const Stamp& s) { return s.format.fraction_digits == 0 && date_of_number(s.number, days).date().ok(); });
   };
-  if (within(100'000'000, 100'000'000'000)) {
-    format.kind = StampFormat::Kind::unix_seconds;
-  } else if (within(100'000'000'000, 100'000'000'000'000)) {
-    format.kind = StampFormat::Kind::unix_milliseconds;
-  } else if (within(1500'01'01, 2500'01'01) && std::all_of(stamps_.begin(), stamps_.end(), compact)) {
-    format.kind = StampFormat::Kind::date;
-    format.separator = '\0';
+  constexpr int64_t least_seconds = 100'000'000, span = 1000;  // from 1973 on
+  int64_t least = least_seconds;
+  for (int64_t unit : {1, 1'000, 1'000'000, 1'000'000'000}) {
+    const int64_t most = unit == 1'000'000'000 ? std::numeric_limits<int64_t>::max() : least * span;
+    if (within(least, most)) {
+      format.kind = StampKind::unix_time;
+      format.unix_unit = unit;
+      return;
+    }
+    least = most;
+  }
+  for (bool days : {true, false}) {
+    if (!are_dates(days)) continue;
+    format.layout = layout_of(days ? "%Y%m%d" : "%Y%m");
+    format.kind = format.layout->kind;
+    return;
   }
 }
 
 int64_t StampReader::tick(const Stamp& stamp, const StampFormat& format, int64_t row) const {
-  switch (format.kind) {
-    case StampFormat::Kind::step:
-      if (stamp.number > largest_step || stamp.number < -largest_step)
-        refuse(row, fmt::format("is a step beyond {}; got {}", largest_step, stamp.number));
-      return stamp.number;
-    case StampFormat::Kind::unix_seconds: return stamp.number * ticks_per_second;
-    case StampFormat::Kind::unix_milliseconds: return stamp.number * (ticks_per_second / 1000);
-    default: break;
+  if (format.kind == StampKind::step) {
+    if (stamp.number > largest_step || stamp.number < -largest_step)
+      refuse(row, fmt::format("is a step beyond {}; got {}", largest_step, stamp.number));
+    if (stamp.clock != 0) refuse(row, fmt::format("is a step that is no whole number; got {} and a fraction", stamp.number));
+    return stamp.number;
   }
-  int year = stamp.year, month = stamp.first, day = stamp.second;
-  if (format.order == StampFormat::Order::day_first) std::swap(month, day);
-  if (format.separator == '\0' && format.kind == StampFormat::Kind::date) {
-    year = static_cast<int>(stamp.number / 10000), month = static_cast<int>(stamp.number / 100 % 100);
-    day = static_cast<int>(stamp.number % 100);
+  if (format.kind == StampKind::unix_time) {
+    if (format.unix_unit > ticks_per_second) {
+      const int64_t finer = format.unix_unit / ticks_per_second;
+      if (stamp.number % finer != 0) refuse(row, fmt::format("is finer than a microsecond; got {}", stamp.number));
+      return stamp.number / finer;
+    }
+    return stamp.number * (ticks_per_second / format.unix_unit) + stamp.clock / format.unix_unit;
   }
-  const auto date = date_from(year, month, day);
-  if (!date.ok() || year < 1) refuse(row, fmt::format("is no day of the calendar; got year {}, month {}, day {}", year, month, day));
-  return day_of_date(date) * ticks_per_day + stamp.clock - stamp.format.offset();
+  StampDate date = stamp.date;
+  if (stamp.format.kind == StampKind::step) date = date_of_number(stamp.number, format.kind == StampKind::date);
+  if (format.layout != stamps_[0].format.layout && stamps_[0].format.layout) std::swap(date.month, date.day);
+  const auto found = date.date();
+  if (!found.ok() || date.year < 1) {
+    if (date.week > 0) refuse(row, fmt::format("is no week of the calendar; got year {}, week {}", date.year, date.week));
+    refuse(row, fmt::format("is no day of the calendar; got year {}, month {}, day {}", date.year, date.month, date.day));
+  }
+  return day_of_date(found) * ticks_per_day + stamp.clock - stamp.format.offset();
 }
 
 StampColumn StampReader::finish() {
   StampColumn out;
   if (stamps_.empty()) fail<InvalidArgument>("series", "{}: has no rows", where_);
   out.format = stamps_[0].format;
-  if (out.format.kind == StampFormat::Kind::step)
+  if (out.format.kind == StampKind::step)
     decide_numbers(out.format);
   else
     decide_order(out.format);
@@ -251,12 +316,21 @@ StampColumn StampReader::finish() {
     out.ticks.push_back(tick(stamps_[row], out.format, static_cast<int64_t>(row)));
     if (out.ticks[row] > out.ticks[last]) last = row;
     const StampFormat& written = stamps_[row].format;
-    if (written.clock != StampFormat::Clock::none) out.format.between = written.between;
+    if (written.clock != StampFormat::Clock::none) out.format.between = written.between, out.format.compact = written.compact;
     out.format.clock = std::max(out.format.clock, written.clock);
     out.format.fraction_digits = std::max(out.format.fraction_digits, written.fraction_digits);
+    if (!written.noon.empty()) out.format.noon = written.noon;
+    out.format.hours = std::max(out.format.hours, written.hours);
+    out.format.style.unpadded |= written.style.unpadded;
+    out.format.style.long_name |= written.style.long_name;
+    out.format.style.dot |= written.style.dot;
   }
-  out.format.zone = stamps_[last].format.zone;
-  out.format.offset_minutes = stamps_[last].format.offset_minutes;
+  if (out.format.hours == StampFormat::Hours::any && out.format.style.unpadded) out.format.hours = StampFormat::Hours::unpadded;
+  const StampFormat& newest = stamps_[last].format;
+  out.format.zone = newest.zone;
+  out.format.zone_text = newest.zone_text;
+  out.format.offset_style = newest.offset_style;
+  out.format.offset_minutes = newest.offset_minutes;
   // Every midnight (or noon, ...) of a place that has summer time: days are meant, some of which have 23 or 25 hours.
   const bool same_clock = std::all_of(stamps_.begin(), stamps_.end(), [&](const Stamp& s) { return s.clock == stamps_[0].clock; });
   for (size_t row = 0; same_clock && row < stamps_.size(); ++row) out.ticks[row] += stamps_[row].format.offset() - out.format.offset();
@@ -268,32 +342,41 @@ void StampReader::refuse(int64_t row, const std::string& why) const {
 }
 
 std::string StampFormat::text(int64_t tick) const {
-  if (kind == Kind::step) return std::to_string(tick);
-  if (kind == Kind::unix_seconds) return std::to_string(floor_divide(tick, ticks_per_second));
-  if (kind == Kind::unix_milliseconds) return std::to_string(floor_divide(tick, ticks_per_second / 1000));
+  const std::string no_fraction = fraction_digits == 0 ? "" : "." + std::string(static_cast<size_t>(fraction_digits), '0');
+  if (kind == StampKind::step) return std::to_string(tick) + no_fraction;
+  if (kind == StampKind::unix_time) {
+    if (unix_unit > ticks_per_second) return std::to_string(tick * (unix_unit / ticks_per_second));
+    const int64_t one = ticks_per_second / unix_unit, whole = floor_divide(tick, one);
+    std::string out = std::to_string(whole);
+    if (fraction_digits > 0)
+      out += "." + fmt::format("{:06}", (tick - whole * one) * unix_unit).substr(0, static_cast<size_t>(fraction_digits));
+    return out;
+  }
   const int64_t local = tick + offset();
   const int64_t days = floor_divide(local, ticks_per_day), moment = local - days * ticks_per_day;
   constexpr int64_t first_day = -719162, last_day = 2932896;  // of the years 1 and 9999
   if (days < first_day || days > last_day) fail<InvalidArgument>("series", "the forecast goes beyond the year 9999");
-  const auto date = date_of_day(days);
-  const int year = static_cast<int>(date.year());
-  const unsigned month = static_cast<unsigned>(date.month()), day = static_cast<unsigned>(date.day());
-  const std::string mark = separator == '\0' ? "" : std::string(1, separator);
-  if (kind == Kind::quarter) return fmt::format("{:04}{}Q{}", year, mark, (month + 2) / 3);
-  if (kind == Kind::month) return fmt::format("{:04}{}{:02}", year, mark, month);
-  std::string out = order == Order::year_first  ? fmt::format("{:04}{}{:02}{}{:02}", year, mark, month, mark, day)
-                    : order == Order::day_first ? fmt::format("{:02}{}{:02}{}{:04}", day, mark, month, mark, year)
-                                                : fmt::format("{:02}{}{:02}{}{:04}", month, mark, day, mark, year);
+  std::string out = layout_text(*layout, style, date_of_day(days));
   if (clock == Clock::none) return out;
-  const int64_t seconds = moment / ticks_per_second;
-  out += fmt::format("{}{:02}:{:02}", between, seconds / 3600, seconds / 60 % 60);
-  if (clock >= Clock::seconds) out += fmt::format(":{:02}", seconds % 60);
+  const int64_t seconds = moment / ticks_per_second, hour = seconds / 3600;
+  const int64_t shown = noon.empty() ? hour : (hour + 11) % 12 + 1;
+  const std::string_view colon = compact ? "" : ":";
+  out += between + (hours == Hours::unpadded ? std::to_string(shown) : fmt::format("{:02}", shown)) +
+         fmt::format("{}{:02}", colon, seconds / 60 % 60);
+  if (clock >= Clock::seconds) out += fmt::format("{}{:02}", colon, seconds % 60);
   if (clock == Clock::fraction)
     out += "." + fmt::format("{:06}", moment % ticks_per_second).substr(0, static_cast<size_t>(fraction_digits));
-  if (zone == Zone::utc) out += 'Z';
-  if (zone == Zone::offset)
-    out += fmt::format("{}{:02}:{:02}", offset_minutes < 0 ? '-' : '+', std::abs(offset_minutes) / 60, std::abs(offset_minutes) % 60);
-  return out;
+  if (!noon.empty()) {
+    std::string half(noon);
+    if (hour < 12) half[half.size() - 2] = half.back() == 'M' ? 'A' : 'a';
+    out += half;
+  }
+  if (zone == Zone::none) return out;
+  out += zone_text;
+  if (zone == Zone::utc) return out;
+  out += fmt::format("{}{:02}", offset_minutes < 0 ? '-' : '+', std::abs(offset_minutes) / 60);
+  if (offset_style == Offset::hours && offset_minutes % 60 == 0) return out;
+  return out + fmt::format("{}{:02}", offset_style == Offset::plain ? "" : ":", std::abs(offset_minutes) % 60);
 }
 
 }  // namespace tutti

@@ -1,34 +1,42 @@
 // Times as CSV files write them: one format a column, found over all of its rows, in which later times can be written too.
 //
-// Read are ISO 8601 dates and date-times (T or a blank between, fractions to the microsecond, Z or an offset), 2020/01/31, 31.01.2020,
-// 20200131, 01/31/2020 and 31/01/2020 (the column decides; where no row does, it is refused), months (2020-01), quarters (2020-Q1), Unix
-// seconds and milliseconds, and whole numbers, which are steps (or years).
+// Read are the layouts of stamp_layout.h (01/31/2020 and 31/01/2020: the column decides; where no row does, it is refused), dates with a
+// clock (T or a blank between, fractions to the microsecond, AM and PM, Z, UTC or an offset), Unix times in seconds to nanoseconds, and
+// whole numbers, which are steps (or years).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tutti/data/stamp_layout.h"
+
 namespace tutti {
 
 inline constexpr int64_t ticks_per_second = 1'000'000, ticks_per_day = 86'400 * ticks_per_second;
 
 struct StampFormat {
-  enum class Kind : uint8_t { step, unix_seconds, unix_milliseconds, quarter, month, date };
-  enum class Order : uint8_t { year_first, day_first, month_first };
   enum class Clock : uint8_t { none, minutes, seconds, fraction };
+  enum class Hours : uint8_t { any, padded, unpadded };  // 10:30, 09:30, 9:30
   enum class Zone : uint8_t { none, utc, offset };
-  Kind kind = Kind::step;
-  Order order = Order::year_first;
+  enum class Offset : uint8_t { hours, plain, colon };  // +01, +0100, +01:00
+  StampKind kind = StampKind::step;
+  const StampLayout* layout = nullptr;  // of all but numbers
+  StampStyle style;
   Clock clock = Clock::none;
+  Hours hours = Hours::any;
   Zone zone = Zone::none;
-  char separator = '-', between = 'T';  // of dates ('\0': none, 20200131); of date and clock
+  Offset offset_style = Offset::colon;
+  char between = 'T';          // of date and clock
+  bool compact = false;        // 103015
+  std::string_view noon;       // what follows the clock after noon, "PM" or " pm"; empty: hours go to 24
+  std::string_view zone_text;  // "Z" or " UTC"; before an offset "" or " "
   int fraction_digits = 0, offset_minutes = 0;
+  int64_t unix_unit = 1;  // of Unix times: how many a second
 
-  bool is_calendar() const { return kind != Kind::step; }
+  bool is_calendar() const { return kind != StampKind::step; }
   int64_t offset() const { return offset_minutes * (60 * ticks_per_second); }  // what local time is ahead
   // A tick as it is written in this format. Throws InvalidArgument beyond the year 9999.
   std::string text(int64_t tick) const;
@@ -51,7 +59,9 @@ class StampReader {
 
  private:
   struct Stamp;
-  static std::optional<Stamp> parse(std::string_view text);
+  static std::optional<Stamp> parse(std::string_view text, const StampLayout* likely = nullptr);
+  static std::optional<Stamp> parse_number(std::string_view text);
+  static std::optional<Stamp> parse_date(std::string_view text, const StampLayout& layout);
   void decide_order(StampFormat& format) const;
   void decide_numbers(StampFormat& format) const;
   int64_t tick(const Stamp& stamp, const StampFormat& format, int64_t row) const;
@@ -60,19 +70,13 @@ class StampReader {
   // One field as it was written.
   struct Stamp {
     StampFormat format;
-    int64_t number = 0;                   // of a step
-    int year = 0, first = 0, second = 0;  // month and day, or day and month
-    int64_t clock = 0;                    // ticks since midnight
+    int64_t number = 0;  // of a step
+    StampDate date;
+    int64_t clock = 0;  // ticks since midnight; of numbers their fraction
   };
   std::string where_;
   std::vector<Stamp> stamps_;
   std::vector<int64_t> lines_;
 };
-
-// The calendar date of a day since 1970-01-01, and back.
-std::chrono::year_month_day date_of_day(int64_t day);
-int64_t day_of_date(std::chrono::year_month_day date);
-// Rounds down, also below zero.
-int64_t floor_divide(int64_t a, int64_t b);
 
 }  // namespace tutti

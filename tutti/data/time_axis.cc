@@ -21,9 +21,6 @@ SplitTick split_tick(int64_t tick) {
   return {day, tick - day * ticks_per_day};
 }
 
-// Monday is 0. 1970-01-01 was a Thursday.
-int64_t weekday_of(int64_t day) { return day + 3 - floor_divide(day + 3, 7) * 7; }
-
 }  // namespace
 
 TimeAxis::TimeAxis(StampFormat format, const std::vector<std::vector<int64_t>>& series) : format_(format) {
@@ -32,7 +29,7 @@ TimeAxis::TimeAxis(StampFormat format, const std::vector<std::vector<int64_t>>& 
   if (!format_.is_calendar()) {
     are_years_ = std::all_of(series.begin(), series.end(), [](const auto& ticks) { return ticks.front() >= 1500 && ticks.back() < 2500; });
     find_count(series);
-  } else if (!try_months(series)) {
+  } else if (format_.kind == StampKind::week || !try_months(series)) {
     unit_ = Unit::microsecond;
     find_count(series);
     if (count_ == ticks_per_day && try_weekdays(series)) find_count(series);
