@@ -1,5 +1,8 @@
 // Outputs that appear whole or not at all, and archives written into them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <csignal>
 
 #include "tests/scratch.h"
 #include "tutti/base/error.h"
@@ -39,6 +42,33 @@ TEST(OutputsDeathTest, TheEndOfTheProcessLeavesCommittedOutputsOnly) {
       testing::ExitedWithCode(77), "");
   EXPECT_EQ(slurp(scratch.path("whole")), "whole");
   EXPECT_EQ(scratch.files(), 1u);
+}
+
+TEST(OutputsDeathTest, AProcessThatIsKilledLeavesNothing) {
+  Scratch scratch;
+  EXPECT_EXIT(
+      {
+        OutputFile begun(scratch.path("begun"));
+        begun.write(std::string(1 << 20, 'x'));
+        ::raise(SIGKILL);
+      },
+      testing::KilledBySignal(SIGKILL), "");
+  EXPECT_EQ(scratch.files(), 0u);
+}
+
+TEST(Outputs, WhatAnotherProcessOfThisNumberLeftIsPassedOver) {
+  Scratch scratch;
+  for (int i = 0; i < 1000; ++i) scratch.write(fmt::format("x.{}-{}.part", ::getpid(), i), "old");
+  OutputFile file(scratch.path("x"));
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(slurp(scratch.path("x")), "new");
+}
+
+TEST(Outputs, APlaceThatCannotBeIsRefusedBeforeAnythingIsWritten) {
+  Scratch scratch;
+  EXPECT_THROW(OutputFile(scratch.path("nowhere/x")), InvalidArgument);
+  EXPECT_THROW(OutputFile(scratch.path(std::string(250, 'x'))), InvalidArgument);
 }
 
 TEST(ZipWriter, MembersAreReadBackAndHeadsFilledIn) {

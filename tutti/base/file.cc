@@ -147,6 +147,16 @@ Unfinished& unfinished() {
   return all;
 }
 
+std::string place_of_descriptor(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
+// A file that gets its name when it is whole, so that even a process that is killed leaves nothing. Negative where that does not work.
+int open_without_name(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::access(place_of_descriptor(descriptor).c_str(), F_OK) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
 }  // namespace
 
 void exit_discarding_outputs(int code) {
@@ -166,17 +176,29 @@ std::string place_of_output(const std::string& path) {
 }
 
 OutputFile::OutputFile(const std::string& path) : path_(place_of_output(path)) {
-  static std::atomic<unsigned> count = 0;
-  temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
   std::scoped_lock lock(unfinished().mutex);
-  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+  descriptor_ = open_without_name(std::filesystem::path(path_).parent_path());
+  is_named_ = descriptor_ < 0;
+  while (true) {
+    static unsigned count = 0;
+    temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
+    struct stat ignored;
+    if (::lstat(temporary_.c_str(), &ignored) == 0) continue;  // of a process that was killed and had this number
+    if (errno == ENOENT && !is_named_) return;
+    if (errno == ENOENT) descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (is_named_ && descriptor_ >= 0) break;
+    if (errno == EEXIST) continue;
+    const std::string why = reason();
+    if (!is_named_) ::close(descriptor_);
+    fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), why);
+  }
   unfinished().paths.insert(temporary_);
 }
 
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
+  if (!is_named_) return;
   std::scoped_lock lock(unfinished().mutex);
   ::unlink(temporary_.c_str());
   unfinished().paths.erase(temporary_);
@@ -209,6 +231,12 @@ void OutputFile::commit(bool durable) {
   flush();
   if (durable && ::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
   std::scoped_lock lock(unfinished().mutex);
+  if (!is_named_) {
+    if (::linkat(AT_FDCWD, place_of_descriptor(descriptor_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+    is_named_ = true;
+    unfinished().paths.insert(temporary_);
+  }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
   unfinished().paths.erase(temporary_);
   ::close(descriptor_);

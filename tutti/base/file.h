@@ -29,8 +29,8 @@ std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> whol
 // Reads everything; throws when larger than `limit`.
 std::vector<std::byte> read_all(const ByteSource& source, uint64_t limit);
 
-// An output written beside its final name and renamed by commit(); removed if never committed. Writes are buffered. Throws InvalidArgument
-// with path and errno text.
+// An output without a name, or beside its final name where the file system has none without; renamed by commit(), gone if never committed.
+// Writes are buffered. Throws InvalidArgument with path and errno text.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
@@ -50,6 +50,7 @@ class OutputFile {
   void put(uint64_t offset, std::span<const std::byte> bytes);
   std::string path_, temporary_;
   int descriptor_ = -1;
+  bool is_named_ = false;  // temporary_ is there
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_;  // the last bytes of size_, not yet written
 };
