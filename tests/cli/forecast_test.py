@@ -215,6 +215,17 @@ class Forecasts(ForecastTest):
             self.write("when,y\n" + "".join(f'"{time}",{i}\n' for i, time in enumerate(times)))
             self.assertEqual([row["time"] for row in self.forecast("--horizon", 2, source="x.csv", target="y")], following)
 
+    def test_series_without_spread_or_beyond_squares(self):
+        model = self.save(dense(4))
+        for values in (np.full(30, 0.1), 1e300 * np.arange(1.0, 21)):
+            self.write("date,y\n" + "".join(f"{i},{value!r}\n" for i, value in enumerate(values.tolist())))
+            unit = values[-1]
+            given = [float(row["mean"]) for row in self.forecast("--horizon", 2, source="x.csv", target="y")]
+            if values[0] == values[-1]:
+                self.close(np.array(given) - 0.1, rolled(model, np.zeros((30, 1)), 4, 2, "none"))
+            else:
+                self.close(np.array(given) / unit, rolled(model, values[:, None] / unit, 4, 2))
+
     def test_gaps_are_interpolated_and_counted(self):
         model = self.save(dense(4))
         values = np.array([3, 5, 4, 6, 8, 7, 9, 11, 10, 12.0])
