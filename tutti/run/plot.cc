@@ -86,6 +86,7 @@ class Panel {
         fmt::format("<g class=\"panel\" data-left=\"{:.1f}\" data-top=\"{:.1f}\" data-width=\"{:.1f}\" data-height=\"{:.1f}\">\n",
                     place_.left, place_.top, place_.width, place_.height);
     if (small_) out += text("name", place_.left, place_.top - 12, "start", markup_text(series_.id, 48));
+    if (!axis_.base.empty()) out += text("", place_.left + place_.width, place_.top - 6, "end", axis_.base + " and what the axis says");
     for (const Tick& tick : axis_.ticks) {
       out += fmt::format("<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n", tick.at == 0 ? "base" : "grid",
                          place_.left, place_.left + place_.width, y(tick.at), y(tick.at));
@@ -254,7 +255,7 @@ PlotRange plot_range(const Series& series, const ForecastResult& result) {
 }
 
 PlotPlace plot_place(size_t i, size_t count) {
-  constexpr double left = 64, right = 24;
+  constexpr double left = 70, right = 24;
   if (count == 1) return {left, plot_heading + 12, plot_width - left - right, 380};
   const double width = (plot_width - right) / 2, height = 150, pitch = height + 76;
   const auto column = static_cast<double>(i % 2);

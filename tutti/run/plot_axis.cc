@@ -71,7 +71,11 @@ std::span<const TickPeriod> tick_periods() {
 // 1,234.5: as many decimals as marks `step` apart need; k, M, G, T where the largest has six digits or more.
 std::string axis_number(double value, double step, double largest) {
   if (value == 0) return "0";
-  if (largest >= 1e15 || largest < 1e-4) return fmt::format("{:.4g}", value);
+  if (largest >= 1e15 || largest < 1e-4) {
+    std::string out = fmt::format("{:.4g}", value);
+    if (const size_t plus = out.find('+'); plus != out.npos) out.erase(plus, 1);
+    return out;
+  }
   struct Unit {
     double size;
     const char* name;
@@ -109,6 +113,25 @@ std::string time_label(const TickPeriod& period, int64_t tick, const int64_t* be
   return period.count < 60 ? fmt::format("{}:{:02}", clock, moment % 60) : clock;
 }
 
+// Marks close together far from zero: what they are more than a round number that is said once.
+void count_from_base(ValueAxis& axis, double step) {
+  constexpr size_t longest = 9;  // bytes that have room
+  const bool fits = std::all_of(axis.ticks.begin(), axis.ticks.end(), [](const Tick& tick) { return tick.label.size() <= longest; });
+  const bool differ = std::adjacent_find(axis.ticks.begin(), axis.ticks.end(),
+                                         [](const Tick& a, const Tick& b) { return a.label == b.label; }) == axis.ticks.end();
+  if ((fits && differ) || axis.ticks.empty()) return;
+  const double unit = std::pow(10, std::ceil(std::log10(axis.high - axis.low)));
+  double base = std::ceil(axis.low / unit) * unit;
+  if (base > axis.high) base -= unit;
+  const double largest = std::max(std::abs(axis.low - base), std::abs(axis.high - base));
+  for (Tick& tick : axis.ticks) {
+    const double more = tick.at - base;
+    const std::string number = axis_number(std::abs(more) < step * 1e-3 ? 0 : more, step, largest);
+    tick.label = (more >= step * 1e-3 ? "+" : "") + number;
+  }
+  axis.base = std::abs(base) < 1e15 ? axis_number(base, unit, 1) : fmt::format("{:.16g}", base);
+}
+
 }  // namespace
 
 ValueAxis value_axis(const std::vector<double>& values, int most_ticks) {
@@ -128,12 +151,13 @@ ValueAxis value_axis(const std::vector<double>& values, int most_ticks) {
   }
   if (!std::isfinite(high - low)) low /= 4, high /= 4;
   const double step = nice_step((high - low) / most_ticks);
-  ValueAxis out{low, high, {}};
+  ValueAxis out{low, high, {}, {}};
   for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step) {
     const double at = std::abs(tick) < step * 1e-6 ? 0 : tick;
     out.ticks.push_back({at, axis_number(at, step, std::max(std::abs(low), std::abs(high)))});
     if (out.ticks.size() > 2 * static_cast<size_t>(most_ticks)) break;  // steps below the precision of the values
   }
+  count_from_base(out, step);
   return out;
 }
 

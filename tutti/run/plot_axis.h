@@ -16,6 +16,7 @@ struct Tick {
 struct ValueAxis {
   double low = 0, high = 1;
   std::vector<Tick> ticks;
+  std::string base;  // what the labels are counted from, where they would be too long; else empty
 };
 // Round numbers around these values (those that are finite); zero is among them when that costs little room.
 ValueAxis value_axis(const std::vector<double>& values, int most_ticks);
