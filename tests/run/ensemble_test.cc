@@ -114,6 +114,12 @@ TEST(ensemble, weights_are_relative) {
   }
   const Ensemble skewed(lines({{1}, {nan}, {4}}), {parse_reductions("mean"), {1, 5, 3}, true});
   expect_near(predict(skewed, {1})[0], {3.25f});
+  for (double scale : {1e-300, 1e300}) {  // no floats
+    const std::vector<double> weights{scale, 5 * scale, 3 * scale};
+    expect_near(predict(Ensemble(lines({{1}, {nan}, {4}}), {parse_reductions("mean"), weights, true}), {1})[0], {3.25f});
+    const Ensemble votes(lines({{1, 0}, {0, 1}, {1, 0}}), {parse_reductions("vote"), weights});
+    EXPECT_EQ(predict(votes, {1, 1})[0], std::vector<float>{1});
+  }
 }
 
 TEST(ensemble, votes_for_classes) {

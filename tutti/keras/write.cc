@@ -247,9 +247,8 @@ class EnsembleConfig {
       for (size_t axis = 1; takes && axis < theirs.shape.size(); ++axis)
         takes = theirs.shape[axis] < 0 || theirs.shape[axis] == ours.shape[axis];
       if (!takes)
-        fail<Unsupported>("ensemble",
-                          "member '{}' takes {}{}, the first member {}{}: a .keras file would need layers between; hint: -o X.toml", name,
-                          numpy_name(theirs.dtype), to_string(theirs.shape), numpy_name(ours.dtype), to_string(ours.shape));
+        fail<Unsupported>("ensemble", "member '{}' takes {}{}, the ensemble {}{}: a .keras file would need layers between; hint: -o X.toml",
+                          name, numpy_name(theirs.dtype), to_string(theirs.shape), numpy_name(ours.dtype), to_string(ours.shape));
     }
     Json member = renumbered(model->config(), static_cast<int64_t>(m));
     Json config = member.at("config");

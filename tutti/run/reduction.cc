@@ -115,11 +115,18 @@ class Reducer {
   // A weight a member for every value: 1 where there are none, and 0 where a NaN is ignored.
   Value weights() {
     const bool given = !input_.weights.empty();
-    std::vector<float> values(static_cast<size_t>(count_), 1);
-    if (given) std::transform(input_.weights.begin(), input_.weights.end(), values.begin(), [](double w) { return static_cast<float>(w); });
+    const std::vector<float> values = given ? given_weights() : std::vector<float>(static_cast<size_t>(count_), 1);
     const Value column = convert(constant<float>(all_.graph(), {count_}, values), all_.dtype());
     const Value wide = broadcast_in_dim(column, all_.shape(), {0});
     return ignores() ? select(is_nan(all_), full_like(all_, 0), wide) : wide;
+  }
+
+  // By a power of two, which changes no proportion and no tie, so that large and small ones are floats too.
+  std::vector<float> given_weights() const {
+    const int exponent = std::ilogb(*std::max_element(input_.weights.begin(), input_.weights.end()));
+    std::vector<float> out;
+    for (double weight : input_.weights) out.push_back(static_cast<float>(std::ldexp(weight, -exponent)));
+    return out;
   }
 
   Value mean_of_members() {
@@ -190,8 +197,7 @@ class Reducer {
     const int64_t classes = std::max<int64_t>(all_.extent(-1), 2);
     Value counted = one_hot(votes, classes, DType::f32);
     if (!input_.weights.empty()) {
-      std::vector<float> values(input_.weights.begin(), input_.weights.end());
-      counted = counted * broadcast_in_dim(constant<float>(all_.graph(), {count_}, values), counted.shape(), {0});
+      counted = counted * broadcast_in_dim(constant<float>(all_.graph(), {count_}, given_weights()), counted.shape(), {0});
     }
     if (ignores()) {
       const Value broken = broadcast_in_dim(any(is_nan(all_), {-1}), counted.shape(), axes_before_last(counted));
