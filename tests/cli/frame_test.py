@@ -26,7 +26,9 @@ class Usage(program.ProgramTest):
     def test_wrong_usage_is_exit_code_2(self):
         self.refuse(2, "hint: tutti --help")
         self.refuse(2, "unknown verb 'pedict' (did you mean 'predict'?)", "pedict")
-        self.refuse(2, "--frobnicate", "devices", "--frobnicate")
+        self.refuse(2, "devices has no option '--frobnicate'", "devices", "--frobnicate")
+        self.refuse(2, "predict has no option '--bacth' (did you mean '--batch'?); hint: tutti predict --help", "predict", DENSE, "x.npy", "--bacth", 3)
+        self.refuse(2, "predict has no option '--jsn' (did you mean '--json'?)", "predict", DENSE, "x.npy", "--jsn=3")
         self.refuse(2, "MODEL", "inspect")
         self.refuse(2, "hint: tutti predict --help", "predict", DENSE)
         self.refuse(2, "--batch", "predict", DENSE, "x.npy", "--batch", "0")

@@ -30,6 +30,22 @@ std::string one_line(std::string text) {
   return text.substr(0, end);
 }
 
+// The first option that was given and is none, or "".
+std::string unknown_option(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return "";
+  for (const std::string& word : app.remaining(true))
+    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
+  return "";
+}
+
+std::vector<std::string> option_names(const CLI::App& verb) {
+  std::vector<std::string> out;
+  for (const CLI::App* app : {&verb, verb.get_parent()})
+    for (const CLI::Option* option : app->get_options())
+      for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  return out;
+}
+
 // A note each.
 void note_lines(Console& console, std::string_view lines) {
   while (!lines.empty()) {
@@ -132,6 +148,10 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
       console.error(UsageError("usage", fmt::format("a verb is needed: {}; hint: tutti --help", fmt::join(names, ", "))).what());
     else if (!verb.empty() && !known)
       console.error(UsageError("usage", fmt::format("unknown verb '{}'{}; hint: tutti --help", verb, did_you_mean(verb, names))).what());
+    else if (const std::string option = unknown_option(app, e); !option.empty())
+      console.error(UsageError("usage", fmt::format("{} has no option '{}'{}; hint: tutti {} --help", verb, escape(option, 40),
+                                                    did_you_mean(option, option_names(*app.get_subcommand(verb))), verb))
+                        .what());
     else
       console.error(UsageError("usage", fmt::format("{}; hint: tutti {}--help", one_line(e.what()), known ? verb + " " : "")).what());
     return 2;

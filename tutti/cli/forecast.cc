@@ -319,7 +319,9 @@ Action forecast(Options& options) {
   options.flag(settings->members, "--members", "Also each member's forecast in OUT.csv");
   options.option(settings->backtest, "--backtest", "Forecasts from so many earlier origins as well, and scores them", 1, 100'000);
   options.option(settings->stride, "--stride", "Steps from one of these origins to the next; default the horizon", 1, 1'000'000);
-  options.option(settings->season, "--season", "Steps of the seasonal-naive forecast to compare with; default 12 for months, 4, 7, 24, 1",
+  options.option(settings->season, "--season",
+                 "Steps of the seasonal-naive forecast to compare with; default 12 for months, 4 for quarters, 7 for days, 5 for weekdays, "
+                 "24 for hours, else 1",
                  1, 1'000'000);
   options.option(settings->plot, "--plot", "OUT.svg|OUT.html", "Draws history, forecast, band, members and back-tests");
   options.option(settings->batch, "--batch", "Windows computed together; default 256", 1, 1 << 24);
