@@ -135,6 +135,7 @@ class Reports(ScaleTest):
         self.assertIn("<svg", page)
         self.assertNotIn("http", page.replace("http-equiv", ""))
         self.assertEqual(self.run_program("scale", "jobs.toml", "--devices", "1,x").code, 2)
+        self.refuse(2, "'report.pdf': the report is written as .html or .json", "scale", "jobs.toml", "-o", "report.pdf")
 
     def test_reports_as_json_are_whole_whatever_is_printed(self):
         self.write(samples=64)

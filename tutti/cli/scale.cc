@@ -42,7 +42,7 @@ void print_report(Console& console, const ScalingReport& report) {
                     fmt::format("{:.3f}", result.many.step * 1e3),
                     fmt::format("{:.0f}", static_cast<double>(result.many.batch) / result.many.step),
                     fmt::format("{:.2f}", result.speed_up), fmt::format("{:.3f}", result.lost * 1e3)});
-    for (double share : result.shares) rows.back().push_back(share_text(share));
+    for (double share : result.shares) rows.back().push_back(result.lost > 0 ? share_text(share) : "-");
   }
   console.print(fmt::format("{}: {}, {} thread{} a device, {} cores\n", escape(report.job), report.device, report.threads,
                             report.threads == 1 ? "" : "s", report.cores));
@@ -65,6 +65,8 @@ void print_report(Console& console, const ScalingReport& report) {
 
 void measure(Console& console, ScaleSettings& settings) {
   if (is_ranked()) throw UsageError("usage", "scale compares devices of one process; hint: without mpirun");
+  if (!settings.output.empty() && suffix_of(settings.output) != ".html" && suffix_of(settings.output) != ".json")
+    throw UsageError("usage", fmt::format("'{}': the report is written as .html or .json", settings.output));
   open_asked_device(console, settings.device);
   ScalingOptions options;
   options.devices = ladder(settings.devices);
@@ -97,7 +99,7 @@ Action scale(Options& options) {
   auto settings = std::make_shared<ScaleSettings>();
   options.argument(settings->jobs, "JOBS", "The job file, as for tutti fit");
   options.option(settings->devices, "--devices", "N,N", "How many devices to compare with one; default 1,2");
-  options.option(settings->output, "-o,--output", "OUT.html", "The report as a page with a chart");
+  options.option(settings->output, "-o,--output", "OUT.html|OUT.json", "The report as a page with a chart, or all numbers");
   options.option(settings->global_batch, "--global-batch", "Samples of a step; default: the job's batch_size", 1, int64_t{1} << 30);
   options.option(settings->threads, "--threads", "Threads of each device; default 1", 1, 4096);
   options.option(settings->rounds, "--rounds", "How often each arm is measured, in turns; the fastest counts", 1, 1000);

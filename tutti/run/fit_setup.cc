@@ -61,7 +61,7 @@ std::string ParallelTimes::warning() const {
          enough < 1 << 29)
     enough *= 2;
   return fmt::format(
-      "job '{}': {} devices are not faster than one: {:.2f} ms a step computing, {:.2f} ms between; hint: --devices 1, or batches of {} "
+      "job '{}': {} devices are not faster than one: {:.3g} ms a step computing, {:.3g} ms between; hint: --devices 1, or batches of {} "
       "and more; tutti scale says why",
       escape(job), plan.replicas, computing * 1e3, between * 1e3, enough);
 }

@@ -53,7 +53,7 @@ std::string loss_table(const ScalingReport& report) {
     out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.0f}</td><td>{:.2f}</td><td>{:.3f}</td>",
                        result.weak ? "weak" : "strong", result.many.devices, result.many.batch, result.many.step * 1e3,
                        static_cast<double>(result.many.batch) / result.many.step, result.speed_up, result.lost * 1e3);
-    for (double share : result.shares) out += fmt::format("<td>{:.1f}</td>", share * 100);
+    for (double share : result.shares) out += result.lost > 0 ? fmt::format("<td>{:.1f}</td>", share * 100) : "<td>-</td>";
     out += "</tr>";
   }
   return out + "</table>";
