@@ -322,7 +322,10 @@ Call::Call(Config config_, const Arguments& arguments_, Policy policy_, bool aut
   for (auto& signal : inputs_) signal.value = cast(signal.value);
 }
 
-Value Call::cast(Value v) const { return autocast_ && is_float(v.dtype()) && is_float(policy.compute) ? convert(v, policy.compute) : v; }
+// Keras 3 casts floats to a whole number too, where the layer has such a dtype.
+Value Call::cast(Value v) const {
+  return autocast_ && is_float(v.dtype()) && (is_float(policy.compute) || lowering.keras_major >= 3) ? convert(v, policy.compute) : v;
+}
 
 Value Call::x(size_t index) const {
   if (index >= inputs_.size()) config.invalid("is called with {} tensors, needs at least {}", inputs_.size(), index + 1);
@@ -363,7 +366,7 @@ Value Call::weight(const std::string& name, Shape shape, const WeightOptions& op
   if (variable.merge_scale != options.merge_scale) variable.merge_scale = options.merge_scale;
   Value value = lowering.parameter(variable);
   if (lowering.fit != nullptr) note_options(variable, options.option.empty() ? std::string_view(name) : options.option, value);
-  return options.raw ? value : cast(value);
+  return options.raw || !is_float(policy.compute) ? value : cast(value);
 }
 
 // Regularizers and constraints stand in the config of the layer that makes the weight.

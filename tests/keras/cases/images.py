@@ -105,6 +105,8 @@ def augmentation():
     for name, make in random.items():
         yield layer(name, make, (9, 12, 3), inputs=PIXELS.astype("float32"), formats=("keras",))
         yield layer(f"{name}_uint8", make, (9, 12, 3), dtype="uint8", inputs=PIXELS, formats=("keras",))
+    yield layer("random_crop_of_fractions", lambda: layers.RandomCrop(5, 6, dtype="uint8"), (9, 12, 3), inputs=PIXELS / np.float32(7), formats=("keras",))
+    yield layer("random_crop_float16", lambda: layers.RandomCrop(5, 6, dtype="mixed_float16"), (9, 12, 3), inputs=PIXELS / np.float32(7), formats=("keras",))
     yield case("augmentation_of_a_classifier", classifier())
     yield case("random_flip_in_training", flipped_in_training(), formats=("keras",))  # the mode of the model wins
     yield case("random_flip_of_a_dictionary", dictionary(), refused="dictionaries", formats=("keras",))

@@ -15,6 +15,7 @@ def with_constant(merge):
 
 
 def cases():
+    yield layer("add_whole_numbers", layers.Add(dtype="int32"), (4,), (4,), inputs=[np.float32([[1.7, -1.7, 0.2, 9.9]]), np.float32([[0.7, -0.7, 0.9, 1]])])
     for kind in ELEMENTWISE:
         name = kind.__name__.lower()
         yield layer(name, kind(), (4,), (4,))

@@ -5,6 +5,8 @@ import numpy as np
 from harness import case, layer, padded
 from keras import layers
 
+WITH_FRACTIONS = np.array([-2.7, -1.5, -0.4, 0.6, 1.5, 2.9] * 6, "float32").reshape(3, 3, 4)
+
 
 def cases():
     yield layer("flatten", layers.Flatten(), (3, 4, 2))
@@ -14,6 +16,8 @@ def cases():
     yield layer("flatten_scalars", layers.Flatten(), ())
     yield layer("flatten_open", layers.Flatten(), (None, 4))
     yield layer("flatten_integers", layers.Flatten(), (3, 4), dtype="int32")
+    yield layer("flatten_to_integers", layers.Flatten(dtype="int32"), (3, 4), inputs=WITH_FRACTIONS)
+    yield case("flatten_to_integers_legacy", flatten_to_integers_legacy, WITH_FRACTIONS, oracle="tf_keras")
     yield layer("reshape", layers.Reshape((4, 3)), (12,))
     yield layer("reshape_minus_one", layers.Reshape((-1, 3)), (4, 6))
     yield layer("reshape_last_minus_one", layers.Reshape((2, -1, 3)), (4, 6))
@@ -96,3 +100,10 @@ def legacy():
 def pooled_and_joined():
     x = keras.Input((None, None, 2))
     return keras.Model(x, layers.Concatenate()([layers.UpSampling2D(7)(layers.MaxPooling2D(7)(x)), x]))
+
+
+def flatten_to_integers_legacy():
+    from tf_keras import Sequential
+    from tf_keras import layers as old
+
+    return Sequential([old.Input((3, 4)), old.Flatten(dtype="int32")])

@@ -73,9 +73,9 @@ Outputs random_crop(Call& c) {
     };
     return cut(cut(x, axes.height, height, down), axes.width, width, across);
   }
-  if (c.lowering.keras_major != 2) return image_input(c);
-  return smart_resize(convert(image_input(c), c.policy.compute), c.config.integer("height"), c.config.integer("width"),
-                      c.config.channels_first());
+  const Value images = image_input(c);
+  if (c.lowering.keras_major != 2) return c.uncast_x();
+  return smart_resize(convert(images, c.policy.compute), c.config.integer("height"), c.config.integer("width"), c.config.channels_first());
 }
 
 }  // namespace
