@@ -107,7 +107,8 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   };
   std::string training = attribute("training_config");
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
-                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"));
+                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"),
+                            {.merges_lora = false});
   if (model.problems_.empty())
     bind_by_order(*model.variables_, *weights, model.file_.keras_major, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {

@@ -28,6 +28,7 @@ struct FileFacts {
   int keras_major = 3;  // 2 (tf.keras, tf-keras) or 3
   // Files of a .keras archive by their path under assets/: "layers/integer_lookup/vocabulary.txt".
   std::map<std::string, std::string> assets = {};
+  bool merges_lora = true;  // .keras: kernels are written with their factors added
 };
 
 // What training adds to lowering: weights are states, and layers draw random numbers, update statistics and add to the loss.

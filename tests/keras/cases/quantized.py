@@ -1,5 +1,7 @@
 """Models after model.quantize(): int8 and int4 kernels, inputs quantized on the fly or not."""
 
+import tempfile
+
 import keras
 import numpy as np
 from harness import case
@@ -31,6 +33,11 @@ def cases():
             yield case(f"reversible_{'tied' if tie else 'untied'}_{name}", model, TOKENS, formats=("keras",), **options)
     yield case("int8_from_bfloat16", quantized(lambda: dense("mixed_bfloat16"), CONFIGS["int8"]), keep_weights=True)
     yield case("int8_zero_input", quantized(dense, CONFIGS["int8"]), np.zeros((2, 6), "float32"), keep_weights=True)
+    for name in ("int8", "int4"):
+        for part in (dense, einsum_series, embedding):
+            inputs = TOKENS if part is embedding else None
+            yield case(f"{part.__name__}_{name}_lora", read_back(with_lora(part, CONFIGS[name])), inputs, formats=("keras",), keep_weights=True)
+    yield case("int8_lora_in_h5", with_lora(dense, CONFIGS["int8"]), formats=("h5",), keep_weights=True, refused="LoRA on a quantized layer in .h5")
     yield case("float8", quantized(dense, lambda: keras.quantizers.Float8QuantizationConfig()), keep_weights=True, refused="float8")
 
 
@@ -42,6 +49,32 @@ def quantized(build, config):
             variable.assign(random.standard_normal(variable.shape) * 0.5)
         made.quantize(config().mode, config=config())
         return made
+
+    return model
+
+
+def with_lora(build, config):
+    def model():
+        made = quantized(build, config)()
+        random = np.random.default_rng(2)
+        for one in made.layers:
+            if hasattr(one, "enable_lora"):
+                one.enable_lora(2)
+                for variable in one.trainable_variables:
+                    if "lora" in variable.name:
+                        variable.assign(random.standard_normal(variable.shape) * 0.3)
+        return made
+
+    return model
+
+
+def read_back(build):
+    """The factors are merged into the kernels when a file is written, which rounds them."""
+
+    def model():
+        with tempfile.TemporaryDirectory() as folder:
+            build().save(f"{folder}/model.keras")
+            return keras.saving.load_model(f"{folder}/model.keras")
 
     return model
 
@@ -60,6 +93,10 @@ def einsum_dense():
     y = layers.EinsumDense("abc,cde->abde", (4, 2, 3), bias_axes="de")(x)
     z = layers.EinsumDense("abcd,cde->abe", (4, 5), bias_axes="e", activation="tanh")(y)
     return keras.Model(x, [y, z, layers.EinsumDense("abc,bd->adc", (3, 6))(x)])
+
+
+def einsum_series():
+    return keras.Sequential([keras.Input((4, 6)), layers.EinsumDense("abc,cd->abd", (None, 5), bias_axes="d", activation="relu")])
 
 
 def embedding():

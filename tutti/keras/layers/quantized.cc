@@ -91,7 +91,9 @@ AbsMaxQuantizer read_quantizer(const Config& layer, const Json& json) {
 std::optional<Quantization> read_quantization(const Call& c, bool quantizes_inputs) {
   const std::string& mode = c.policy.quantization;
   if (mode.empty()) return {};
-  if (has_lora(c)) c.config.unsupported("LoRA on a quantized layer in .h5 is not done; hint: save as .keras, which merges it");
+  if (has_lora(c) && c.lowering.fit != nullptr) c.config.unsupported("LoRA on a quantized layer is not trained");
+  if (has_lora(c) && !c.lowering.file.merges_lora)
+    c.config.unsupported("LoRA on a quantized layer in .h5 is not done; hint: save as .keras, which merges it");
   Quantization out;
   if (mode == "int4") {
     out.bits = 4;
