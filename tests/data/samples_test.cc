@@ -100,6 +100,8 @@ TEST(Samples, ColumnsAreTheElementsOfAnInputRowMajor) {
   EXPECT_EQ(refusal(file, {{"x", DType::f32, {7}}}),
             "[input] input 'x' expects float32 (samples, 7), its elements as columns; '" + file + "' has 6 columns");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, 4}}}), "has 6 columns");
+  EXPECT_PRED2(contains, refusal(scratch.write("other.csv", "1;2\n"), {{"x", DType::f32, {2}}}),
+               "has 1 column; hint: commas stand between columns");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, -1}}}), "more than one open extent; hint: use .npy");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, 0}}}), "has 6 columns");
   Ints huge(6, int64_t{1} << 40);
@@ -117,6 +119,7 @@ TEST(Format, IsToldByTheFirstBytesThenByTheName) {
   EXPECT_PRED2(contains, refused(scratch.write("x.npy", "1,2")), "not an .npy file");
   EXPECT_PRED2(contains, refused(scratch.write("x.npz", "1,2")), "not an .npz file");
   EXPECT_PRED2(contains, refused(scratch.write("x.dat", "1,2")), "its format is not known; expected .npy, .npz or .csv");
+  EXPECT_PRED2(contains, refused(scratch.write("x.webp", "RIFF")), "of images, JPEG and PNG are read; hint: save it as one of them");
   EXPECT_PRED2(contains, refused(scratch.write("x.dat", "\x89PNG")), "is an image");
   EXPECT_PRED2(contains, refused(scratch.write("x.jpeg", "")), "is an image");
   EXPECT_PRED2(contains, refused(scratch.write("x.dat", "\x80\x04\x95")), "pickles are never read");

@@ -17,6 +17,11 @@ bool is_image(std::string_view start, const std::string& suffix) {
   return start.starts_with("\xff\xd8\xff") || start.starts_with("\x89PNG") || suffix == ".jpg" || suffix == ".jpeg" || suffix == ".png";
 }
 
+bool is_other_image(const std::string& suffix) {
+  static constexpr std::string_view suffixes[] = {".avif", ".bmp", ".gif", ".heic", ".jp2", ".ppm", ".tif", ".tiff", ".webp"};
+  return std::ranges::find(suffixes, suffix) != std::end(suffixes);
+}
+
 }  // namespace
 
 std::string suffix_of(const std::string& path) { return in_lower_case(std::filesystem::path(path).extension().string()); }
@@ -44,6 +49,7 @@ DataFormat format_of_input(const std::string& path) {
   if (suffix == ".npz")
     fail<InvalidArgument>("npz", "'{}': not an .npz file; it does not begin as a zip archive ({} bytes)", path, source->size());
   if (suffix == ".csv" || suffix == ".txt") return DataFormat::csv;
+  if (is_other_image(suffix)) fail<Unsupported>("input", "'{}': of images, JPEG and PNG are read; hint: save it as one of them", path);
   fail<InvalidArgument>("input", "'{}': its format is not known; expected .npy, .npz or .csv", path);
 }
 

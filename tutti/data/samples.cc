@@ -144,8 +144,8 @@ Shape fit_columns(const InputSpec& input, int64_t columns, const std::string& fi
                           to_string(input));
   if (open != row.end() && known > 0 && columns % known == 0) *open = columns / known, known = columns;
   if (known != columns)
-    fail<InvalidArgument>("input", "input '{}' expects {}, its elements as columns; '{}' has {} columns", input.name, to_string(input),
-                          file, columns);
+    fail<InvalidArgument>("input", "input '{}' expects {}, its elements as columns; '{}' has {}", input.name, to_string(input), file,
+                          columns == 1 ? "1 column; hint: commas stand between columns" : fmt::format("{} columns", columns));
   return row;
 }
 
