@@ -55,6 +55,7 @@ TEST(problems, all_are_told_at_once) {
   EXPECT_NE(model.problems()[1].find("'units' is an integer; got \"many\""), std::string::npos);
   EXPECT_NE(model.problems()[2].find("option 'shiny'"), std::string::npos);
   EXPECT_NE(model.problems()[3].find("did you mean 'Dense'"), std::string::npos);
+  EXPECT_NE(model.problems()[3].find("hint: the code of a class of your own is not in the file"), std::string::npos);
   EXPECT_THROW(model.lower({}), Unsupported);
 }
 

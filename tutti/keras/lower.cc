@@ -162,8 +162,9 @@ FoundRow resolve(const Json& layer) {
   FoundRow found = operation ? find_operation(class_name) : find_layer(class_name);
   if (found.row == nullptr && module.empty()) found = find_operation(class_name);
   if (found.row == nullptr)
-    fail<Unsupported>("keras", "layer '{}': {} '{}' is not known here{}", name, operation ? "operation" : "class", class_name,
-                      did_you_mean(class_name, known_names(operation ? operation_families() : layer_families())));
+    fail<Unsupported>("keras", "layer '{}': {} '{}' is not known here{}{}", name, operation ? "operation" : "class", class_name,
+                      did_you_mean(class_name, known_names(operation ? operation_families() : layer_families())),
+                      operation ? "" : "; hint: the code of a class of your own is not in the file");
   if (found.row->function == nullptr) fail<Unsupported>("keras", "layer '{}': {} is refused: {}", name, found.row->name, found.row->note);
   return found;
 }
