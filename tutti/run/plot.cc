@@ -86,7 +86,7 @@ class Panel {
         fmt::format("<g class=\"panel\" data-left=\"{:.1f}\" data-top=\"{:.1f}\" data-width=\"{:.1f}\" data-height=\"{:.1f}\">\n",
                     place_.left, place_.top, place_.width, place_.height);
     if (small_) out += text("name", place_.left, place_.top - 12, "start", markup_text(series_.id, 48));
-    if (!axis_.base.empty()) out += text("", place_.left + place_.width, place_.top - 6, "end", axis_.base + " and what the axis says");
+    if (!axis_.base.empty()) out += text("", place_.left + place_.width, place_.top - 6, "end", "counted from " + axis_.base);
     for (const Tick& tick : axis_.ticks) {
       out += fmt::format("<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n", tick.at == 0 ? "base" : "grid",
                          place_.left, place_.left + place_.width, y(tick.at), y(tick.at));
