@@ -1,5 +1,6 @@
 #include "tutti/base/file.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/scratch.h"
@@ -19,6 +20,22 @@ TEST(file, reads_are_checked_against_the_size) {
   EXPECT_THROW(file->read(7, four), InvalidArgument);
   EXPECT_THROW(file->read(~uint64_t{0}, four), InvalidArgument);
   EXPECT_NO_THROW(file->read(10, {}));
+}
+
+TEST(FileDeathTest, more_files_may_be_open_than_a_process_begins_with) {
+  Scratch scratch;
+  const std::string path = scratch.write("x", "text");
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        ::getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = 32;
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+        std::vector<std::shared_ptr<const ByteSource>> files;
+        for (int i = 0; i < 100; ++i) files.push_back(open_file(path));
+        ::_exit(text_of(*files.back()) == "text" ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(file, parts_cannot_leave_their_whole) {

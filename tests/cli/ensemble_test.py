@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import tempfile
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -180,6 +181,15 @@ class Ensembles(program.ProgramTest):
         ]:
             self.refuse(code, text, "ensemble", *words)
         self.assertFalse((self.folder / "no.keras").exists() or (self.folder / "no.toml").exists())
+
+    def test_more_members_than_a_process_begins_with_open_files(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))  # the program begins with it
+        try:
+            many = self.make("many.toml", members=[self.members[0]] * 100)
+            self.check(self.predict(many)["mean"], self.answers[0])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     def test_broken_manifests(self):
         file = self.folder / "broken.toml"

@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "tutti/base/descriptors.h"
 #include "tutti/base/error.h"
 
 namespace tutti {
@@ -100,7 +101,12 @@ class PartSource : public ByteSource {
 
 std::shared_ptr<const ByteSource> open_file(const std::string& path) {
   // Non-blocking: opening a named pipe must not wait for its writer.
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  int descriptor = ::open(path.c_str(), flags);
+  if (descriptor < 0 && errno == EMFILE) {  // a thousand members, or jobs
+    ask_for_descriptors();
+    descriptor = ::open(path.c_str(), flags);
+  }
   if (descriptor < 0) fail<InvalidArgument>("file", "cannot open '{}': {}", escape(path), reason());
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tutti/base/descriptors.h"
 #include "tutti/cli/console.h"
 #include "tutti/cli/verb.h"
 #include "tutti/device/xla/trace.h"
@@ -136,6 +137,7 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    ask_for_descriptors();  // for members, jobs and connections
     xla::hear_traces([console](std::string_view lines) mutable { note_lines(console, lines); });
     action(console);
     console.flush();

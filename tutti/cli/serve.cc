@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <optional>
 #include <thread>
@@ -69,20 +68,11 @@ class ModelNews {
   std::map<std::pair<std::string, int64_t>, Told> told_;
 };
 
-// A connection is a descriptor or two, and 1024 in all is what most systems give a process that does not ask for more.
-void ask_for_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // if not, they are few, and who comes too late waits
-}
-
 void run_serve(Console& console, ServeSettings& settings) {
   if (settings.models.empty() && settings.repository.empty())
     throw UsageError("usage", "MODEL or --repository is needed: what to serve; hint: tutti serve --help");
   if (settings.socket.empty() && !settings.network.asked())
     throw UsageError("usage", "--socket PATH, --http :PORT or --grpc :PORT is needed: where to listen; hint: tutti serve --help");
-  ask_for_descriptors();
   open_asked_device(console, settings.device);
   GentleStop stop;
   serve::Models models(models_options(settings));
