@@ -163,6 +163,28 @@ int open_without_name(const std::filesystem::path& folder) {
   return -1;
 }
 
+// Gives a file its name; where that is not allowed, a copy of it, which takes its place. Throws, and leaves it as it was.
+int with_name(int descriptor, const std::string& path, uint64_t size) {
+  if (::linkat(AT_FDCWD, place_of_descriptor(descriptor).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return descriptor;
+  const int copy = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (copy < 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), reason());
+  try {
+    std::vector<std::byte> some(std::min<uint64_t>(size, 1 << 20));
+    for (uint64_t offset = 0; offset < size; offset += some.size()) {
+      some.resize(std::min<uint64_t>(some.size(), size - offset));
+      read_exactly(descriptor, offset, some, path);
+      write_exactly(copy, offset, some, path);
+    }
+    if (::fsync(copy) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), reason());
+  } catch (...) {
+    ::close(copy);
+    ::unlink(path.c_str());
+    throw;
+  }
+  ::close(descriptor);
+  return copy;
+}
+
 }  // namespace
 
 void exit_discarding_outputs(int code) {
@@ -238,8 +260,7 @@ void OutputFile::commit(bool durable) {
   if (durable && ::fsync(descriptor_) != 0) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
   std::scoped_lock lock(unfinished().mutex);
   if (!is_named_) {
-    if (::linkat(AT_FDCWD, place_of_descriptor(descriptor_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
-      fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+    descriptor_ = with_name(descriptor_, temporary_, size_);
     is_named_ = true;
     unfinished().paths.insert(temporary_);
   }
