@@ -36,6 +36,8 @@ def cases():
         "splitting": lambda tf, x: [*tf.split(x, 2, axis=-1), *tf.split(x, [1, -1], axis=1), tf.unstack(x, axis=1)[2]],
         "reshaping": lambda tf, x: [tf.reshape(x, [-1, 24]), tf.expand_dims(x, 1), tf.squeeze(x[:, :1], 1), tf.transpose(x, [0, 2, 1])],
         "shapes": lambda tf, x: [tf.reshape(x, (tf.shape(x)[0], 24)), tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[2] * 2, -1]), tf.cast(tf.shape(x)[1], "float32") * x],
+        "ranges": lambda tf, x: [tf.range(tf.shape(x)[1]) + tf.cast(x[:, :, 0], "int32"), x[:, :3, 0] * tf.range(tf.shape(x)[2], 0, -2, dtype="float32")],
+        "range_of_int64": lambda tf, x: tf.range(1, tf.shape(x, out_type="int64")[-1]) + tf.cast(x[:, :, 1:], "int64"),
         "repeating": lambda tf, x: [tf.tile(x, [1, 2, 1]), tf.repeat(x, 3, axis=1), tf.reverse(x, [1, 2]), tf.roll(x, 2, 1)],
         "padding": lambda tf, x: [tf.pad(x, [[0, 0], [1, 2], [0, 1]]), tf.pad(x, [[0, 0], [1, 1], [2, 0]], "REFLECT"), tf.pad(x, [[0, 0], [1, 1], [0, 0]], "SYMMETRIC")],
         "padding_with_a_value": lambda tf, x: tf.pad(x, [[0, 0], [1, 2], [0, 1]], constant_values=2.5),

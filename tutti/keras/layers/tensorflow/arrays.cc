@@ -1,5 +1,6 @@
 // Functions of the bare tf namespace that move data and make tensors, tf.linalg, and indexing.
 #include <algorithm>
+#include <cmath>
 
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/tensorflow/arguments.h"
@@ -8,7 +9,7 @@ namespace tutti::keras::tf {
 
 namespace {
 
-constexpr int64_t most_parts = 4096;
+constexpr int64_t most_parts = 4096, most_range = 1 << 24;
 
 std::vector<Signal> signals(const std::vector<Value>& values) {
   std::vector<Signal> out;
@@ -195,6 +196,21 @@ Outputs shape(Call& c) {
 Outputs size(Call& c) { return convert(constant<int64_t>(c.graph, {}, {tensor(c).shape().elements()}), dtype(c, "out_type", DType::i32)); }
 Outputs rank(Call& c) { return constant<int32_t>(c.graph, {}, {static_cast<int32_t>(tensor(c).rank())}); }
 
+// start, limit, delta, dtype; one alone is the limit. Whole numbers, which may come from a shape.
+Outputs range(Call& c) {
+  const Argument *first = &argument(c), *second = find(c, "limit");
+  const int64_t start = second == nullptr ? 0 : integer(c, nullptr), limit = integer(c, second == nullptr ? nullptr : "limit");
+  const int64_t delta = integer(c, "delta", 1);
+  if (delta == 0) c.config.invalid("'delta' is not 0");
+  const double steps = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
+  if (steps > most_range) c.config.invalid("a range has at most {} elements; got {}", most_range, steps);
+  DType type = DType::i32;
+  for (const Argument* one : {first, second, find(c, "delta")})
+    if (one != nullptr && one->kind == Argument::Kind::tensor && one->tensor.value.dtype() == DType::i64) type = DType::i64;
+  Value whole = iota(c.graph, {DType::i64, {static_cast<int64_t>(std::max(steps, 0.0))}}, 0);
+  return convert(whole * static_cast<double>(delta) + static_cast<double>(start), dtype(c, "dtype", type));
+}
+
 // indices, depth, on_value, off_value, axis, dtype
 Outputs one_hot_function(Call& c) {
   Value indices = tensor(c);
@@ -352,6 +368,7 @@ std::span<const Function> array_functions() {
       {"ones", ones},
       {"ones_like", ones_like},
       {"pad", pad_tensor},
+      {"range", range},
       {"rank", rank},
       {"repeat", repeat_elements},
       {"reshape", reshape_tensor},
