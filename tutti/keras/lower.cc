@@ -153,7 +153,8 @@ FoundRow resolve(const Json& layer) {
   // A class of a script has a registered name and no module. Layers in .h5 files have neither, whosever they are.
   bool ours = (module.empty() && registered.empty()) || module == "keras" || module.starts_with("keras.") ||
               module.starts_with("tf_keras.") || module == "builtins" || module.starts_with("tensorflow.");
-  if (!ours || class_name.find('>') != std::string::npos || registered.find('>') != std::string::npos)
+  auto is_custom = [](const std::string& word) { return word.find('>') != std::string::npos && find_layer(word).row == nullptr; };
+  if (!ours || is_custom(class_name) || is_custom(registered))
     fail<Unsupported>(
         "keras",
         "layer '{}': class '{}' is a custom object, whose code is not in the file; hint: rebuild it from Keras's own layers and operations",

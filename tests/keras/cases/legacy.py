@@ -32,6 +32,7 @@ def cases():
         compiled,
         masks_by_argument,
         attention_arguments,
+        layer_of_an_application,
     ):
         yield case(build.__name__, build, oracle="tf_keras")
     yield case("locally_connected", locally_connected, oracle="tf_keras")
@@ -375,3 +376,12 @@ def weights_only():
     model = sequential()
     model.save = model.save_weights
     return model
+
+
+def layer_of_an_application():
+    """tf-keras registers it as a script would its own: Custom>CustomScaleLayer."""
+    from tf_keras import Input, Model, layers
+    from tf_keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+
+    x = Input((4, 4, 2))
+    return Model(x, CustomScaleLayer(scale=0.17)([x, layers.Conv2D(2, 1)(x)]))

@@ -20,6 +20,7 @@ Rows application_layers() {
       {"LayerScale", layer_scale, Masking::drop, "init_values projection_dim", "of ConvNeXt"},
       {"StochasticDepth", stochastic_depth, Masking::drop, "drop_path_rate", "of ConvNeXt"},
       {"CustomScaleLayer", custom_scale, Masking::drop, "scale", "of InceptionResNetV2"},
+      {"Custom>CustomScaleLayer", custom_scale, Masking::drop, "scale", "its name in files of Keras 2"},
   };
   return rows;
 }
