@@ -150,14 +150,15 @@ namespace {
 constexpr int64_t most_elements = 64;  // shapes are short
 constexpr int most_steps = 1000;       // a value that is used twice is computed twice
 
-// Integer vectors and scalars, by the few ops that shapes are computed with.
+// Vectors and scalars of integers and of booleans (0 and 1), by the few ops that shapes are computed with.
 class Evaluation {
  public:
   explicit Evaluation(const Graph& graph) : graph_(graph) {}
 
   std::optional<Ints> run(ValueId id) {
     const Type& type = graph_.type(id);
-    if (++steps_ > most_steps || type.shape.elements() > most_elements || !is_integer(type.dtype)) return {};
+    if (++steps_ > most_steps || type.shape.elements() > most_elements) return {};
+    if (!is_integer(type.dtype) && type.dtype != DType::boolean) return {};
     const Node& node = graph_.maker(id);
     if (node.op == Op::constant) return literal(node.literal);
     std::vector<Ints> operands;
@@ -179,6 +180,8 @@ class Evaluation {
   std::optional<Ints> apply(const Node& node, const std::vector<Ints>& in, const Type& type) const {
     switch (node.op) {
       case Op::convert:
+        if (type.dtype == DType::boolean) return {};
+        [[fallthrough]];
       case Op::reshape: return in[0];
       case Op::broadcast_in_dim:
         if (in[0].size() == 1) return Ints(static_cast<size_t>(type.shape.elements()), in[0][0]);
@@ -190,8 +193,12 @@ class Evaluation {
       case Op::subtract:
       case Op::multiply:
       case Op::divide:
+      case Op::remainder:
+      case Op::and_:
       case Op::maximum:
       case Op::minimum: return combined(node.op, in[0], in[1]);
+      case Op::compare: return compared(node.attributes.text("direction"), in[0], in[1]);
+      case Op::select: return selected(in[0], in[1], in[2]);
       default: return {};
     }
   }
@@ -229,12 +236,34 @@ class Evaluation {
       if (op == Op::multiply) overflow = __builtin_mul_overflow(a[i], b[i], &out[i]);
       if (op == Op::maximum) out[i] = std::max(a[i], b[i]);
       if (op == Op::minimum) out[i] = std::min(a[i], b[i]);
-      if (op == Op::divide) {
+      if (op == Op::and_) out[i] = a[i] & b[i];
+      if (op == Op::divide || op == Op::remainder) {
         if (b[i] <= 0) return {};
-        out[i] = a[i] / b[i];
+        out[i] = op == Op::divide ? a[i] / b[i] : a[i] % b[i];
       }
       if (overflow) return {};
     }
+    return out;
+  }
+
+  static Ints compared(const std::string& direction, const Ints& a, const Ints& b) {
+    Ints out(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const bool less = a[i] < b[i], equal = a[i] == b[i];
+      out[i] = direction == "EQ"   ? equal
+               : direction == "NE" ? !equal
+               : direction == "LT" ? less
+               : direction == "LE" ? less || equal
+               : direction == "GT" ? !less && !equal
+                                   : !less;
+    }
+    return out;
+  }
+
+  static std::optional<Ints> selected(const Ints& which, const Ints& yes, const Ints& no) {
+    if (which.size() != yes.size() || yes.size() != no.size()) return {};
+    Ints out(yes.size());
+    for (size_t i = 0; i < yes.size(); ++i) out[i] = which[i] != 0 ? yes[i] : no[i];
     return out;
   }
 
@@ -244,6 +273,9 @@ class Evaluation {
 
 }  // namespace
 
-std::optional<Ints> constant_integers(Value x) { return Evaluation(x.graph()).run(x.id()); }
+std::optional<Ints> constant_integers(Value x) {
+  if (!is_integer(x.dtype())) return {};
+  return Evaluation(x.graph()).run(x.id());
+}
 
 }  // namespace tutti::keras::tf
