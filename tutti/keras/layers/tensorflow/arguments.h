@@ -12,6 +12,7 @@ struct Function {
 };
 std::span<const Function> math_functions();   // math.cc
 std::span<const Function> array_functions();  // arrays.cc
+std::span<const Function> index_functions();  // indexing.cc
 std::span<const Function> nn_functions();     // nn.cc
 
 // The first argument when `name` is nullptr, else a named one; absent or null: throws InvalidModel, or nullptr.

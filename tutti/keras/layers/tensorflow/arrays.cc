@@ -1,4 +1,4 @@
-// Functions of the bare tf namespace that move data and make tensors, tf.linalg, and indexing.
+// Functions of the bare tf namespace that move data and make tensors, and tf.linalg.
 #include <algorithm>
 #include <cmath>
 
@@ -290,64 +290,10 @@ Outputs argsort_values(Call& c) {
   return argsort(x, axis(c, x.rank(), "axis", -1), text(c, "direction", "ASCENDING") == "DESCENDING");
 }
 
-std::optional<int64_t> bound(Call& c, const Argument& range, const char* name) {
-  for (size_t i = 0; i < range.keys.size(); ++i)
-    if (range.keys[i] == name && !range.items[i].is_null()) {
-      Ints found = integers(c, range.items[i]);
-      if (found.size() != 1) c.config.invalid("'{}' of a slice is one integer", name);
-      return found[0];
-    }
-  return {};
-}
-
-// "Ellipsis" in old files, an object of its own kind in newer ones.
-bool is_ellipsis(const Argument& index) {
-  if (index.kind != Argument::Kind::constant) return false;
-  const Json* kind = index.constant.is_object() ? index.constant.find("class_name") : nullptr;
-  return index.constant == Json("Ellipsis") || (kind != nullptr && *kind == Json("__ellipsis__"));
-}
-bool is_new_axis(const Argument& index) { return index.is_null(); }
-
-// x[slice_spec]: integers, slices, "Ellipsis", null for a new axis, or a tensor of one index.
-Outputs get_item(Call& c) {
-  Value x = tensor(c);
-  const Argument* spec = c.arguments.given(1, "slice_spec");
-  if (spec == nullptr) c.config.invalid("slice_spec is missing");
-  std::vector<Argument> indices = spec->kind == Argument::Kind::list ? spec->items : std::vector<Argument>{*spec};
-  int64_t used = 0, at = 0;
-  for (const Argument& index : indices) used += is_ellipsis(index) || is_new_axis(index) ? 0 : 1;
-  if (used > x.rank()) c.config.invalid("{} indices for {}", used, to_string(x.shape()));
-  bool ellipsis = false;
-  for (const Argument& index : indices) {
-    if (is_ellipsis(index)) {
-      if (ellipsis) c.config.invalid("two ellipses");
-      ellipsis = true;
-      // Everything that the other indices leave.
-      int64_t behind = 0;
-      for (const Argument* rest = &index + 1; rest != indices.data() + indices.size(); ++rest) behind += is_new_axis(*rest) ? 0 : 1;
-      at = x.rank() - behind;
-    } else if (is_new_axis(index)) {
-      x = expand_dims(x, {at++});
-    } else if (index.kind == Argument::Kind::object) {
-      x = slice_axis(x, at++, bound(c, index, "start"), bound(c, index, "stop"), bound(c, index, "step").value_or(1));
-    } else if (index.kind == Argument::Kind::tensor && !constant_integers(index.tensor.value)) {
-      Value position = index.tensor.value;
-      if (position.rank() != 0) c.config.unsupported("an array of indices");
-      x = take(x, position, at);
-    } else {
-      Ints position = integers(c, index);
-      if (position.size() != 1) c.config.unsupported("a list of indices");
-      x = index_axis(x, at, position[0]);
-    }
-  }
-  return x;
-}
-
 }  // namespace
 
 std::span<const Function> array_functions() {
   static const Function functions[] = {
-      {"__operators__.getitem", get_item},
       {"argsort", argsort_values},
       {"broadcast_to", broadcast_tensor},
       {"cast", cast_tensor},

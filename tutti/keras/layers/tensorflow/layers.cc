@@ -9,7 +9,7 @@ namespace {
 
 std::vector<tf::Function> all_functions() {
   std::vector<tf::Function> out;
-  for (auto functions : {tf::math_functions(), tf::array_functions(), tf::nn_functions()})
+  for (auto functions : {tf::math_functions(), tf::array_functions(), tf::index_functions(), tf::nn_functions()})
     out.insert(out.end(), functions.begin(), functions.end());
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include "tutti/graph/compose.h"
 #include "tutti/keras/activations.h"
+#include "tutti/keras/layers/colors.h"
 #include "tutti/keras/layers/resample.h"
 #include "tutti/keras/layers/tensorflow/arguments.h"
 #include "tutti/keras/layers/windows.h"
@@ -126,6 +127,73 @@ Outputs resize(Call& c) {
   return resample(x, {size[0], size[1], text(c, "method", "bilinear"), flag(c, "antialias", false)}, false);
 }
 
+// Part of images: `height` by `width` pixels from (`top`, `left`) on.
+Value cut(Call& c, Value x, int64_t top, int64_t left, int64_t height, int64_t width) {
+  auto fits = [](int64_t start, int64_t size, int64_t extent) {
+    return start >= 0 && size > 0 && start <= extent && size <= extent - start;
+  };
+  if (!fits(top, height, x.extent(1)) || !fits(left, width, x.extent(2)))
+    c.config.invalid("{} by {} pixels from ({}, {}) on are outside of {}", height, width, top, left, to_string(x.shape()));
+  return slice_axis(slice_axis(x, 1, top, top + height), 2, left, left + width);
+}
+// images, offset_height, offset_width, target_height, target_width
+Outputs crop_to_bounding_box(Call& c) {
+  Value x = images(c);
+  return cut(c, x, integer(c, "offset_height"), integer(c, "offset_width"), integer(c, "target_height"), integer(c, "target_width"));
+}
+Outputs pad_to_bounding_box(Call& c) {
+  Value x = images(c);
+  const int64_t top = integer(c, "offset_height"), left = integer(c, "offset_width"), height = integer(c, "target_height"),
+                width = integer(c, "target_width");
+  constexpr int64_t most = 1 << 16;
+  if (top < 0 || left < 0 || height > most || width > most || height - top < x.extent(1) || width - left < x.extent(2))
+    c.config.invalid("{} does not fit into {} by {} pixels from ({}, {}) on", to_string(x.shape()), height, width, top, left);
+  return pad(x, PadMode::constant, {0, top, left, 0}, {0, height - top - x.extent(1), width - left - x.extent(2), 0});
+}
+// images, central_fraction
+Outputs central_crop(Call& c) {
+  Value x = images(c);
+  const double fraction = number(c, "central_fraction");
+  if (!(fraction > 0 && fraction <= 1)) c.config.invalid("'central_fraction' is above 0 and at most 1; got {}", fraction);
+  auto margin = [&](int64_t extent) {
+    const auto size = static_cast<double>(extent);
+    return static_cast<int64_t>((size - size * fraction) / 2);
+  };
+  const int64_t top = margin(x.extent(1)), left = margin(x.extent(2));
+  return cut(c, x, top, left, x.extent(1) - 2 * top, x.extent(2) - 2 * left);
+}
+Outputs transpose_images(Call& c) { return transpose(images(c), {0, 2, 1, 3}); }
+// image, k: quarter turns against the clock
+Outputs rotate_images(Call& c) {
+  Value x = images(c);
+  const int64_t turns = (integer(c, "k", 1) % 4 + 4) % 4;
+  if (turns == 1) return transpose(flip(x, {2}), {0, 2, 1, 3});
+  if (turns == 3) return flip(transpose(x, {0, 2, 1, 3}), {2});
+  return turns == 2 ? flip(x, {1, 2}) : x;
+}
+// image, dtype: to floats, of whole numbers between 0 and 1
+Outputs convert_image_dtype(Call& c) {
+  Value x = tensor(c);
+  const DType to = dtype(c, "dtype");
+  flag(c, "saturate", false);  // of no effect on floats
+  if (!is_float(to)) c.config.unsupported("images are converted to floats only; got {}", numpy_name(to));
+  if (is_float(x.dtype())) return convert(x, to);
+  if (x.dtype() != DType::u8) c.config.unsupported("images of {} are not converted to floats", numpy_name(x.dtype()));
+  return convert(x, to) * (1.0 / 255);
+}
+Value float_images(Call& c) {
+  Value x = images(c);
+  if (!is_float(x.dtype())) c.config.unsupported("images of integers");
+  return x;
+}
+Outputs hsv_of_rgb(Call& c) { return rgb_to_hsv(float_images(c)); }
+Outputs rgb_of_hsv(Call& c) { return hsv_to_rgb(float_images(c)); }
+Outputs adjust_brightness(Call& c) { return float_images(c) + number(c, "delta"); }
+Outputs adjust_contrast(Call& c) {
+  Value x = float_images(c), middle = mean(x, {1, 2}, true);
+  return (x - middle) * number(c, "contrast_factor") + middle;
+}
+
 template <int64_t axis_from_end>
 Outputs flip_images(Call& c) {
   return flip(tensor(c), {-axis_from_end});
@@ -179,13 +247,23 @@ Outputs extract_patches(Call& c) {
 
 std::span<const Function> nn_functions() {
   static const Function functions[] = {
+      {"image.adjust_brightness", adjust_brightness},
+      {"image.adjust_contrast", adjust_contrast},
+      {"image.central_crop", central_crop},
+      {"image.convert_image_dtype", convert_image_dtype},
+      {"image.crop_to_bounding_box", crop_to_bounding_box},
       {"image.extract_patches", extract_patches},
       {"image.flip_left_right", flip_images<2>},
       {"image.flip_up_down", flip_images<3>},
       {"image.grayscale_to_rgb", grayscale_to_rgb},
+      {"image.hsv_to_rgb", rgb_of_hsv},
+      {"image.pad_to_bounding_box", pad_to_bounding_box},
       {"image.per_image_standardization", per_image_standardization},
       {"image.resize", resize},
       {"image.rgb_to_grayscale", rgb_to_grayscale},
+      {"image.rgb_to_hsv", hsv_of_rgb},
+      {"image.rot90", rotate_images},
+      {"image.transpose", transpose_images},
       {"nn.avg_pool1d", average_pool<1>},
       {"nn.avg_pool2d", average_pool<2>},
       {"nn.avg_pool3d", average_pool<3>},
