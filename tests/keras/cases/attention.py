@@ -31,6 +31,7 @@ def multi_head():
     heads = layers.MultiHeadAttention
     q, v = (5, 8), (4, 6)
     yield called("multi_head", lambda: heads(2, 3), q, q)
+    yield case("multi_head_of_integers", multi_head_of_integers())
     yield called("multi_head_query_and_value", lambda: heads(2, 3), q, v)
     yield called("multi_head_query_value_and_key", lambda: heads(2, 3), q, v, (4, 7))
     yield called("multi_head_without_bias", lambda: heads(2, 3, use_bias=False), q, v)
@@ -270,3 +271,8 @@ def legacy_plain(name, **arguments):
 
     (ids, x), (source, y) = legacy_embedded(5), legacy_embedded(4)
     return Model([ids, source], getattr(old, name)(use_scale=True)([x, y], **arguments))
+
+
+def multi_head_of_integers():
+    x = keras.Input((4, 6), dtype="int32")
+    return keras.Model(x, layers.MultiHeadAttention(2, 3)(x, x))

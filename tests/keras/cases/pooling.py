@@ -91,6 +91,7 @@ def masked():
         keras.Sequential([keras.Input((5,), dtype="int32"), layers.Embedding(6, 3, mask_zero=True), layers.GlobalAveragePooling1D()]),
         np.array([[1, 2, 0, 0, 0], [3, 4, 5, 1, 2], [0, 0, 5, 0, 1]]),
     )
+    yield layer("global_average_pooling2d_of_integers", layers.GlobalAveragePooling2D(), (4, 5, 3), dtype="uint8")
     yield case("global_average_pooling1d_with_a_mask", explicit_mask(), [steps, np.array([[1, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 1]], "bool")], formats=("keras",))
 
 

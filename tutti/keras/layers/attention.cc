@@ -53,7 +53,8 @@ Outputs projection(Call& c) {
     kernel_axes.push_back(i);
   }
   shape.insert(shape.end(), outputs.begin(), outputs.end());
-  Value y = dot_general(x, c.weight("kernel", shape), {{}, {}, contracted, kernel_axes});
+  Value kernel = c.weight("kernel", shape);
+  Value y = dot_general(convert(x, kernel.dtype()), kernel, {{}, {}, contracted, kernel_axes});
   if (c.config.flag("use_bias", true)) y = y + c.weight("bias", Shape(outputs));
   if (c.lowering.fit != nullptr && c.config.has("activity_regularizer")) c.add_activity(c.config.get("activity_regularizer"), y);
   return y;

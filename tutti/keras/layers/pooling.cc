@@ -2,6 +2,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/windows.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -53,7 +54,8 @@ Outputs global_average_pooling(Call& c) {
     Value kept = select(mask, x, scalar(c.graph, x.dtype(), 0));
     return sum(kept, axes, keepdims) / sum(convert(mask, x.dtype()), axes, keepdims);
   }
-  return mean(x, axes, keepdims);
+  const bool averages_floats = c.lowering.keras_major >= 3 && !is_float(x.dtype());
+  return mean(averages_floats ? convert(x, DType::f32) : x, axes, keepdims);
 }
 
 template <int64_t spatial>
