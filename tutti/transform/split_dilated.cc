@@ -9,12 +9,12 @@ namespace {
 
 // Along an axis, results that are `dilation` apart, from `phase` on, meet every so many-th place of the kernel: those from `first` on,
 // `taps` of them. The first meets the input `low` places before its beginning.
-struct Phase {
+struct ResultPhase {
   int64_t first, taps, low;
 };
 
-std::vector<Phase> phases(int64_t dilation, int64_t low, int64_t kernel) {
-  std::vector<Phase> out;
+std::vector<ResultPhase> phases(int64_t dilation, int64_t low, int64_t kernel) {
+  std::vector<ResultPhase> out;
   for (int64_t phase = 0; phase < dilation; ++phase) {
     const int64_t first = ((low - phase) % dilation + dilation) % dilation;
     out.push_back({first, first < kernel ? (kernel - first + dilation - 1) / dilation : 0, (low - phase - first) / dilation});
@@ -49,8 +49,8 @@ class Dilated {
 
   Value split() {
     // Where all phases meet the same pixels they are filters of one convolution, otherwise each is one of its own.
-    const bool alike = std::all_of(phases_.begin(), phases_.end(), [](const std::vector<Phase>& axis) {
-      return std::all_of(axis.begin(), axis.end(), [&](const Phase& p) { return p.taps == axis[0].taps && p.low == axis[0].low; });
+    const bool alike = std::all_of(phases_.begin(), phases_.end(), [](const std::vector<ResultPhase>& axis) {
+      return std::all_of(axis.begin(), axis.end(), [&](const ResultPhase& p) { return p.taps == axis[0].taps && p.low == axis[0].low; });
     });
     std::vector<Value> parts;
     each_phase(0, alike, parts);
@@ -69,13 +69,13 @@ class Dilated {
     }
   }
 
-  const Phase& phase(const Ints& chosen, size_t axis) const { return phases_[axis][static_cast<size_t>(chosen[axis])]; }
+  const ResultPhase& phase(const Ints& chosen, size_t axis) const { return phases_[axis][static_cast<size_t>(chosen[axis])]; }
 
   // None where a phase has no taps: its results are zeros.
   Value part_of_kernel() const {
     Ints start, limit = kernel_.shape().extents(), strides(limit.size(), 1);
     for (size_t axis = 0; axis < spatial_; ++axis) {
-      const Phase& p = phase(chosen_, axis);
+      const ResultPhase& p = phase(chosen_, axis);
       if (p.taps == 0) return {};
       start.push_back(p.first);
       strides[axis] = dilation_[axis];
@@ -93,7 +93,7 @@ class Dilated {
     }
     ConvolutionDims dims{Ints(spatial_, 1), {}, {}};
     for (size_t axis = 0; axis < spatial_; ++axis) {
-      const Phase& p = phase(chosen, axis);
+      const ResultPhase& p = phase(chosen, axis);
       dims.low.push_back(p.low);
       dims.high.push_back(positions_[axis] + p.taps - 1 - input_.extent(static_cast<int64_t>(axis) + 1) - p.low);
     }
@@ -121,7 +121,7 @@ class Dilated {
   Shape result_;
   size_t spatial_;
   Ints dilation_, positions_;  // of each phase's results
-  std::vector<std::vector<Phase>> phases_;
+  std::vector<std::vector<ResultPhase>> phases_;
   Ints chosen_;
 };
 
