@@ -243,6 +243,21 @@ def layer_cases():
         yield case(f"layer_{name.lower()}", merged(getattr(L, name)), mse(CLASSES)((5,)), "mse", optimizer=adam, steps=20)
     yield case("layer_dot", merged(lambda: L.Dot(1, normalize=True)), mse(CLASSES)((5,)), "mse", optimizer=adam, steps=20)
 
+    def ties():
+        x = keras.Input((5,))
+        dense = lambda: L.Dense(4, bias_initializer="ones")(x)  # noqa: E731
+        one = keras.ops.ones((1, 4))
+        o = keras.ops
+        kinds = [o.maximum(dense(), 1.0), o.minimum(1.0, dense()), o.clip(dense(), -2.0, 1.0), o.clip(dense(), 1.0, 2.0), o.logaddexp(dense(), one), o.logaddexp2(one, dense()),
+                 o.hypot(dense(), one), L.Maximum()([dense(), dense()]), L.Minimum()([dense(), dense(), dense()])]
+        return keras.Model(x, L.Dense(CLASSES)(L.Concatenate()(kinds)))
+
+    def zeros(random):
+        return np.where(np.arange(48)[:, None] % 3 > 0, floats(5)(random), 0).astype("float32"), floats(CLASSES)(random)
+
+    # Rows of zeros leave the biases, on which both sides of what is compared are equal.
+    yield case("layer_ties", ties, zeros, "mse", optimizer=lambda: optimizers.SGD(0.02), steps=20, as_built=True)
+
     def attention():
         x = keras.Input((5, 6))
         y = L.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)

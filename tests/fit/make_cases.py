@@ -34,14 +34,15 @@ def main():
             write(args.out / make["name"], **make)
 
 
-def write(folder, name, model, data, loss, optimizer="sgd", batch=16, steps=50, weights=None, loss_weights=None, named=None, tolerance=None):
+def write(folder, name, model, data, loss, optimizer="sgd", batch=16, steps=50, weights=None, loss_weights=None, named=None, tolerance=None, as_built=False):
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(sum(map(ord, name)))
     folder.mkdir(parents=True, exist_ok=True)
     net = model()
-    # No two weights alike, none zero: ties and zeros hide mistakes.
+    # No two weights alike, none zero: ties and zeros hide mistakes, unless they are what the case is about.
     random = np.random.default_rng(7)
-    net.set_weights([w + 0.1 * random.standard_normal(w.shape).astype(w.dtype) if keep(v) else w for v, w in zip(net.weights, net.get_weights())])
+    if not as_built:
+        net.set_weights([w + 0.1 * random.standard_normal(w.shape).astype(w.dtype) if keep(v) else w for v, w in zip(net.weights, net.get_weights())])
     net.compile(loss=loss() if callable(loss) and not isinstance(loss, keras.losses.Loss) else loss,
                 optimizer=optimizer() if callable(optimizer) else optimizer, loss_weights=loss_weights, jit_compile=True)
     xs, ys = data(random)

@@ -3,6 +3,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layers/extreme.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/lower.h"
 #include "tutti/keras/promote.h"
@@ -105,7 +106,7 @@ Outputs multiply(Call& c) {
 
 // Keras 3: a masked element gives way to the other one.
 Outputs choose(Call& c, Op op) {
-  if (c.lowering.keras_major < 3) return fold(c, [&](Value a, Value b) { return binary(op, a, b); });
+  if (c.lowering.keras_major < 3) return fold(c, [&](Value a, Value b) { return extreme(c, op, a, b); });
   auto inputs = aligned_inputs(c);
   Value out = inputs[0].value, out_mask = inputs[0].mask ? mask_like(inputs[0]) : Value{};
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -113,7 +114,7 @@ Outputs choose(Call& c, Op op) {
     if (mask) x = select(mask, x, out);
     if (out_mask) out = select(out_mask, out, x);
     out_mask = mask && out_mask ? logical_or(out_mask, mask) : Value{};
-    out = binary(op, out, x);
+    out = extreme(c, op, out, x);
   }
   return Signal{out, merged_mask(c)};
 }

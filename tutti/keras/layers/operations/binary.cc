@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layers/extreme.h"
 #include "tutti/keras/layers/operations/rows.h"
 
 namespace tutti::keras {
@@ -65,6 +66,13 @@ Value apply2(Value a, Value b) {
   return binary(op, a, b);
 }
 
+template <Op op>
+Outputs extreme_of_pair(Call& c) {
+  Pair p = pair(c);
+  DType dtype = result_type(p.a, p.b);
+  return extreme(c, op, p.a.as(dtype), p.b.as(dtype));
+}
+
 Value is_negative(Value x) { return is_signed(x.dtype()) ? compare(x, 0, Direction::LT) : compare(x, x, Direction::NE); }
 Value differ(Value a, Value b) { return compare(a, b, Direction::NE); }
 
@@ -108,12 +116,13 @@ Value hypot(Value a, Value b) {
   b = abs(b);
   Value large = maximum(a, b), small = minimum(a, b);
   Value ratio = divide_no_nan(small, large);
-  return select(compare(small, large, Direction::EQ), small * std::numbers::sqrt2, large * sqrt(ratio * ratio + 1));
+  const Value of_equal = a * (0.5 * std::numbers::sqrt2) + b * (0.5 * std::numbers::sqrt2);  // both have a gradient
+  return select(compare(small, large, Direction::EQ), of_equal, large * sqrt(ratio * ratio + 1));
 }
 
 Value logaddexp_in(Value a, Value b, double base_log) {
-  Value difference = a - b;
-  Value out = maximum(a, b) + log_plus_one(exponential(-abs(difference) * base_log)) / base_log;
+  Value difference = a - b, nearer = minimum(-difference, difference);  // in this order, equal ones share the gradient
+  Value out = maximum(a, b) + log_plus_one(exponential(nearer * base_log)) / base_log;
   return select(is_nan(difference), a + b, out);  // of equal infinities
 }
 Value logaddexp(Value a, Value b) { return logaddexp_in(a, b, 1); }
@@ -254,8 +263,8 @@ Rows binary_operations() {
       operation("LogicalAnd", on_booleans<logical_and>),
       operation("LogicalOr", on_booleans<logical_or>),
       operation("LogicalXor", on_booleans<apply2<Op::xor_>>),
-      operation("Maximum", on_pair<maximum>),
-      operation("Minimum", on_pair<minimum>),
+      operation("Maximum", extreme_of_pair<Op::maximum>),
+      operation("Minimum", extreme_of_pair<Op::minimum>),
       operation("Mod", on_numbers<modulo>),
       operation("Multiply", on_pair<apply2<Op::multiply>>),
       operation("Nextafter", next_after),

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "tutti/graph/compose.h"
+#include "tutti/keras/layers/extreme.h"
 #include "tutti/keras/layers/operations/rows.h"
 
 namespace tutti::keras {
@@ -121,8 +122,9 @@ Outputs clip(Call& c) {
     if (bound.is_number()) types.push_back(bound.is_int() ? python_int : python_float);
   }
   Value y = x.as(result_type(types));
-  if (c.config.has("x_min")) y = maximum(y, c.config.number("x_min"));
-  if (c.config.has("x_max")) y = minimum(y, c.config.number("x_max"));
+  const auto bound = [&](std::string_view key) { return scalar(y.graph(), y.dtype(), c.config.number(key)); };
+  if (c.config.has("x_min")) y = extreme(c, Op::maximum, y, bound("x_min"));
+  if (c.config.has("x_max")) y = extreme(c, Op::minimum, y, bound("x_max"));
   return y;
 }
 
