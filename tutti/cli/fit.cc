@@ -138,7 +138,8 @@ void train(Console& console, FitSettings& settings) {
     throw Interrupted(stop.exit_code(),
                       options.has_checkpoints() ? "checkpoints are written; hint: --resume goes on" : "without checkpoints");
   if (failed > 0 && jobs.size() == 1) throw InvalidArgument("fit", last);
-  if (failed > 0) fail<InvalidArgument>("fit", "{} of {} jobs failed", failed, jobs.size());
+  // Without warnings nothing else says why.
+  if (failed > 0) fail<InvalidArgument>("fit", "{} of {} jobs failed{}", failed, jobs.size(), console.quiet ? "; " + last : "");
 }
 
 }  // namespace
