@@ -79,6 +79,25 @@ class FitRefusals(FitTest):
         self.refuse_jobs(GOOD.replace("sparse_categorical_crossentropy", "mse"), "loss 'mse': targets are [32], predictions [32, 3]")
         self.refuse_jobs(GOOD.replace('"sparse_categorical_crossentropy"', '{ nam = "mse" }'), "(did you mean 'name'?)")
 
+    def test_shapes_that_do_not_fit_are_named(self):
+        self.save(classifier())
+        self.save_arrays(two=np.ones((50, 2)), one_hot=np.eye(3, dtype="float32")[self.y])
+        self.refuse_jobs(GOOD + 'metrics = ["binary_accuracy"]', "metric 'binary_accuracy': targets [32] do not go with predictions [32, 3]")
+        hot = GOOD.replace("sparse_", "").replace("y.npy", "one_hot.npy")
+        self.refuse_jobs(hot + 'metrics = ["sparse_categorical_accuracy"]', "metric 'sparse_categorical_accuracy': targets [32, 3] do not go")
+        self.refuse_jobs(GOOD + 'sample_weight = "two.npy"', "sample weights are [32, 2], losses [32]")
+
+    def test_folders_that_are_not_there_are_named(self):
+        self.save(classifier())
+        for path in ('"photos/"', '{ folder = "photos" }'):
+            self.refuse_jobs(GOOD.replace('x = "x.npy"\ny = "y.npy"', f"x = {path}"), "'x' is 'photos")
+        self.refuse_jobs(GOOD + 'validation_x = "held_out/"', "'validation_x' is 'held_out/', where there is no file and no folder")
+
+    def test_a_quiet_run_of_several_jobs_says_why_one_failed(self):
+        self.save(classifier())
+        (self.folder / "jobs.toml").write_text(GOOD + GOOD.replace('"a"', '"b"', 1).replace("x.npy", "none.npy"))
+        self.refuse(1, "1 of 2 jobs failed; job 'b': [file] cannot open 'none.npy'", "fit", "jobs.toml", "--out", "out", "--quiet")
+
     def test_schedules_that_keras_makes_no_number_of_are_refused(self):
         self.save(classifier())
         for schedule, words in {

@@ -170,9 +170,20 @@ void check(const FitJob& job) {
     return x.options.has("target") || fs::is_directory(x.file, error);
   };
   if (job.x.file.empty() && job.x.arrays.empty()) fail<InvalidArgument>("fit", "{}: has no 'x'", where);
-  if (job.y.empty() && !has_targets(job.x)) fail<InvalidArgument>("fit", "{}: has no 'y'", where);
-  if (job.validation_x.empty() != job.validation_y.empty() && !(job.validation_y.empty() && has_targets(job.validation_x)))
+  // What is not there might have been a folder of images.
+  const auto require_there = [&](const DataSource& x, std::string_view key) {
+    std::error_code error;
+    if (!x.file.empty() && !fs::exists(x.file, error))
+      fail<InvalidArgument>("fit", "{}: '{}' is '{}', where there is no file and no folder", where, key, escape(x.file));
+  };
+  if (job.y.empty() && !has_targets(job.x)) {
+    require_there(job.x, "x");
+    fail<InvalidArgument>("fit", "{}: has no 'y'", where);
+  }
+  if (job.validation_x.empty() != job.validation_y.empty() && !(job.validation_y.empty() && has_targets(job.validation_x))) {
+    require_there(job.validation_x, "validation_x");
     fail<InvalidArgument>("fit", "{}: 'validation_x' and 'validation_y' come together", where);
+  }
   if (!job.validation_x.empty() && job.validation_split > 0)
     fail<InvalidArgument>("fit", "{}: has 'validation_x' and 'validation_split'; hint: one of them", where);
 }

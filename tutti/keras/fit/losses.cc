@@ -26,11 +26,8 @@ struct Pair {
       fail<InvalidArgument>("fit", "{}: targets are {}, predictions {}; they have one shape", config.where(), to_string(t.shape()),
                             to_string(p.shape()));
   }
-  // As NumPy has it, towards the larger.
   void require_like_shape() const {
-    const Ints &a = t.shape().extents(), &b = p.shape().extents();
-    for (size_t k = 1; k <= std::min(a.size(), b.size()); ++k)
-      if (const int64_t x = a[a.size() - k], y = b[b.size() - k]; x != y && x != 1 && y != 1) require_same_shape();
+    if (!broadcast_alike(t.shape(), p.shape())) require_same_shape();
   }
   int64_t axis() const {
     const int64_t axis = wrap_axis(config.integer("axis", -1), p.rank());
@@ -379,6 +376,12 @@ Value joined_weight(Value weight, Value mask, const std::string& reduction, cons
 
 }  // namespace
 
+bool broadcast_alike(const Shape& a, const Shape& b) {
+  for (int64_t k = 1; k <= std::min(a.rank(), b.rank()); ++k)
+    if (const int64_t x = a[a.rank() - k], y = b[b.rank() - k]; x != y && x != 1 && y != 1) return false;
+  return true;
+}
+
 void match_ranks(Value& a, Value& b) {
   if (a.rank() > b.rank()) return match_ranks(b, a);
   if (b.rank() != a.rank() + 1 || b.extent(-1) != 1) return;
@@ -415,6 +418,9 @@ Value loss(const Named& named, const LossInputs& inputs) {
   weight = joined_weight(weight, mask, reduction, whole);
   if (weight) {
     match_ranks(values, weight);
+    if (!broadcast_alike(values.shape(), weight.shape()))
+      fail<InvalidArgument>("fit", "{}: sample weights are {}, losses {}; a sample has one weight, or one for each of its losses",
+                            config.where(), to_string(weight.shape()), to_string(values.shape()));
     values = values * weight;
   }
   if (values.rank() == 0) return whole.share_of(values);

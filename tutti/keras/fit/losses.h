@@ -26,6 +26,8 @@ Value loss_values(const Named& named, const LossInputs& inputs, Value& mask);
 // Its arguments as Keras takes them.
 Json written_loss(const Named& named);
 
+// Whether extents are equal, or 1, from the last on.
+bool broadcast_alike(const Shape& a, const Shape& b);
 // Makes the ranks of two values equal where one has a last axis of 1 more, as Keras does.
 void match_ranks(Value& a, Value& b);
 

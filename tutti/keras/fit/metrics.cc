@@ -61,35 +61,47 @@ Value cosine(const Named& named, const MetricInputs& i) {
   return masked_sums(i, -loss_values(named, {i.target, i.prediction, {}, {}}, mask));  // the loss has the other sign
 }
 
-Value root_mean_squared_error(const Named&, const MetricInputs& i) {
+// Targets and what is compared with them, of one shape but for extents of 1.
+void require_alike(const Named& named, const MetricInputs& i, Value target, Value other) {
+  if (!broadcast_alike(target.shape(), other.shape()))
+    fail<InvalidArgument>("fit", "{} '{}': targets {} do not go with predictions {}", named.what, named.name, to_string(i.target.shape()),
+                          to_string(i.prediction.shape()));
+}
+
+Value root_mean_squared_error(const Named& named, const MetricInputs& i) {
   Value target = i.target, prediction = i.prediction;
   match_ranks(target, prediction);
+  require_alike(named, i, target, prediction);
   return weighted_sums(square(prediction - target), i.weight);  // deaf to the mask
 }
 
-Value are_equal(const MetricInputs& i, Value a, Value b) { return masked_sums(i, convert(compare(a, b, Direction::EQ), DType::f32)); }
+Value are_equal(const Named& named, const MetricInputs& i, Value target, Value guess) {
+  require_alike(named, i, target, guess);
+  return masked_sums(i, convert(compare(target, guess, Direction::EQ), DType::f32));
+}
 
-Value accuracy(const Named&, const MetricInputs& i) {
+Value accuracy(const Named& named, const MetricInputs& i) {
   Value target = i.target, prediction = i.prediction;
   match_ranks(target, prediction);
-  return are_equal(i, target, prediction);
+  return are_equal(named, i, target, prediction);
 }
 
 Value binary_accuracy(const Named& named, const MetricInputs& i) {
   Value target = i.target, prediction = i.prediction;
   match_ranks(target, prediction);
-  const Value guess = convert(compare(prediction, named.config().number("threshold", 0.5), Direction::GT), DType::f32);
-  return masked_sums(i, convert(compare(target, guess, Direction::EQ), DType::f32));
+  return are_equal(named, i, target, convert(compare(prediction, named.config().number("threshold", 0.5), Direction::GT), DType::f32));
 }
 
-Value categorical_accuracy(const Named&, const MetricInputs& i) { return are_equal(i, argmax(i.target, -1), argmax(i.prediction, -1)); }
+Value categorical_accuracy(const Named& named, const MetricInputs& i) {
+  return are_equal(named, i, argmax(i.target, -1), argmax(i.prediction, -1));
+}
 
 Value classes_of(const MetricInputs& i) {
   return i.target.rank() == i.prediction.rank() && i.target.extent(-1) == 1 ? squeeze(i.target, {-1}) : i.target;
 }
 
-Value sparse_categorical_accuracy(const Named&, const MetricInputs& i) {
-  return are_equal(i, classes_of(i), convert(argmax(i.prediction, -1), DType::f32));
+Value sparse_categorical_accuracy(const Named& named, const MetricInputs& i) {
+  return are_equal(named, i, classes_of(i), convert(argmax(i.prediction, -1), DType::f32));
 }
 
 // Whether fewer than k predictions are larger than that of the class.
@@ -115,6 +127,7 @@ struct Correlated {
   Ints axis;
   Correlated(const Named& named, const MetricInputs& i) : t(i.target), p(i.prediction) {
     match_ranks(t, p);
+    require_alike(named, i, t, p);
     axis = {wrap_axis(named.config().integer("axis", -1), p.rank())};
   }
   Value mean_of(Value x) const { return mean(x, axis, true); }
