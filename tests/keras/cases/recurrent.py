@@ -406,6 +406,7 @@ def time_distributed():
         "convolution": (lambda: layers.Conv2D(3, 3), (4, 6, 5, 2)),
         "pooling": (lambda: layers.GlobalAveragePooling2D(), (4, 6, 5, 2)),
         "flatten": (lambda: layers.Flatten(), (4, 3, 2)),
+        "flatten_of_whole_numbers": (lambda: layers.Flatten(dtype="int32"), (4, 3, 2)),
         "batch_normalization": (lambda: layers.BatchNormalization(), (4, 3)),
         "lstm": (lambda: layers.LSTM(4, return_sequences=True), (3, 5, 2)),
         "bidirectional": (lambda: layers.Bidirectional(layers.GRU(4)), (3, 5, 2)),

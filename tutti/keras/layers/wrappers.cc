@@ -120,7 +120,7 @@ Json under_own_policy(const Call& c, const Json& layer) {
   Policy own = read_policy(Config(config, c.config.where()));
   DType compute = c.policy.compute;
   if (compute == c.policy.variable && is_float(compute) && is_float(own.variable)) compute = result_type({compute, own.variable});
-  if (own.compute == compute || !is_float(own.compute) || !is_float(compute)) return layer;
+  if (own.compute == compute || !is_float(compute)) return layer;
   config.set("dtype", fmt::format("{}_of_{}", numpy_name(compute), numpy_name(own.variable)));
   return with_config(layer, std::move(config));
 }
