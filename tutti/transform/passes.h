@@ -30,9 +30,8 @@ Graph move_weights_into_scans(const Graph& graph);
 // convolution or dot_general before or behind them and joins shifts, which is what batch normalization is made of.
 Graph fold_scales(const Graph& graph);
 
-// Not exact: adds matrices instead of products, and sums in another order. A sum of products of one value with several constant matrices
-// becomes one product, as in the mean of linear models; so does the sum of stacked products of one row each, as in the mean of stacked
-// models that end in a linear layer, of one sample.
+// Not exact: adds matrices instead of products. A sum of products of one value with several constant matrices becomes one product, as in
+// the mean of linear models.
 Graph sum_products(const Graph& graph);
 
 // Exact, but a max-pool of padded values that are not negative may give the other zero. Zeros padded before a convolution, and padding that
