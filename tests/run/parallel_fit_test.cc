@@ -319,7 +319,7 @@ TEST(parallel_fit, who_trains_slower_with_several_devices_is_told_which_batch_wo
   set(0.4e-3, 1.1e-3);
   EXPECT_EQ(
       times.warning(),
-      "job 'a': 2 devices are not faster than one: 0.40 ms a step computing, 1.10 ms between; hint: --devices 1, or batches of 1024 and "
+      "job 'a': 2 devices are not faster than one: 0.4 ms a step computing, 1.1 ms between; hint: --devices 1, or batches of 1024 and "
       "more; tutti scale says why");
   set(1.1e-3, 0.4e-3);
   EXPECT_EQ(times.warning(), "");
