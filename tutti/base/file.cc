@@ -103,10 +103,7 @@ std::shared_ptr<const ByteSource> open_file(const std::string& path) {
   // Non-blocking: opening a named pipe must not wait for its writer.
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   int descriptor = ::open(path.c_str(), flags);
-  if (descriptor < 0 && errno == EMFILE) {  // a thousand members, or jobs
-    ask_for_descriptors();
-    descriptor = ::open(path.c_str(), flags);
-  }
+  if (descriptor < 0 && errno == EMFILE && ask_for_descriptors()) descriptor = ::open(path.c_str(), flags);  // a thousand members, or jobs
   if (descriptor < 0) fail<InvalidArgument>("file", "cannot open '{}': {}", escape(path), reason());
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
