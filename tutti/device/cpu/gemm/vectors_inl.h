@@ -40,7 +40,7 @@ HWY_INLINE hn::Vec<D> first_lanes(Vector v) {
 // sum += x y, in the register where the sum is: GCC lets sums wander from register to register, and spills one when they are many.
 template <class V>
 HWY_INLINE void add_product(V x, V y, V& sum) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(y.raw));
 #else
   sum = hn::MulAdd(x, y, sum);
