@@ -154,8 +154,14 @@ class FitData(FitTest):
         self.assertTrue((self.folder / "bad/b/model.keras").exists())
 
     def test_folders_are_classes_as_in_keras(self):
-        """An empty one as well, and one that is a link; hidden ones are none."""
+        """An empty one as well, and one that is a link; hidden ones are none. The images of a folder come before those of the folders in it."""
         self.images("photos")
+        for i, name in enumerate(("00", "00/deep", "00-b", "Z", ".unseen")):
+            inner = self.folder / "photos/dark" / name
+            inner.mkdir(exist_ok=True)
+            for j, kind in enumerate((".png", ".PNG", "-c.png")):
+                write_png(inner / f"{20 - j}{kind}", np.full((4, 4, 3), 40 * i + 10 * j, "uint8"))
+        (self.folder / "photos/dark/again").symlink_to(self.folder / "photos/light")
         for name in ("empty", ".hidden"):
             (self.folder / "photos" / name).mkdir()
         write_png(self.folder / "photos/.hidden/0.png", np.zeros((4, 4, 3), "uint8"))
@@ -167,6 +173,9 @@ class FitData(FitTest):
         self.run_jobs(self.job('x = "photos"'))
         self.expect_history(expected)
         self.assertEqual((self.folder / "out/a/labels.txt").read_text(), "dark\nempty\nlight\n")
+        # Keras would be trained by this one.
+        (self.folder / "photos/dark/00/old.BMP").write_bytes(b"BM")
+        self.refuse_jobs(self.job('x = "photos"'), "00/old.BMP' is in a folder of a class; images are read from .jpg, .jpeg and .png")
 
     def test_windows_of_a_series(self):
         time = np.arange(60)

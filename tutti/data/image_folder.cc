@@ -53,9 +53,27 @@ class ImageRows : public RowSource {
   mutable std::vector<std::atomic<char>> states_;  // by row
 };
 
-void list_into(std::vector<std::string>& files, const std::string& folder) {
-  const auto items = items_of_folder(folder);
-  for (Item item; items->next(item, std::chrono::milliseconds(0)) == ItemSource::Next::item;) files.push_back(item.file);
+// The images of a class in Keras's order: those of a folder before those of the folders in it. What Keras would read and this does not is
+// refused: left out, the model would learn something else.
+void list_class_into(std::vector<std::string>& files, const std::string& folder) {
+  namespace fs = std::filesystem;
+  const auto before = std::ssize(files);
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().native();
+    std::error_code broken;
+    if (at->is_directory(broken)) continue;
+    if (is_image_name(name)) files.push_back(name);
+    std::string suffix = at->path().extension().native();
+    for (char& letter : suffix) letter |= 0x20;
+    if (suffix == ".bmp" || suffix == ".gif")
+      fail<Unsupported>("fit", "'{}' is in a folder of a class; images are read from .jpg, .jpeg and .png", escape(name));
+  }
+  if (error) fail<InvalidArgument>("input", "cannot read the folder '{}': {}", escape(folder), error.message());
+  std::sort(files.begin() + before, files.end(), [](const std::string& a, const std::string& b) {
+    const auto split = [](std::string_view path) { return std::pair(path.substr(0, path.rfind('/')), path.substr(path.rfind('/') + 1)); };
+    return split(a) < split(b);
+  });
 }
 
 // What lies in a folder itself: folders by name, hidden ones left out, and whether there are images.
@@ -83,7 +101,8 @@ FolderContent content_of(const std::string& folder) {
 
 std::vector<std::string> list_images(const std::string& folder) {
   std::vector<std::string> out;
-  list_into(out, folder);
+  const auto items = items_of_folder(folder);
+  for (Item item; items->next(item, std::chrono::milliseconds(0)) == ItemSource::Next::item;) out.push_back(item.file);
   return out;
 }
 
@@ -94,7 +113,7 @@ ImageFolder list_images_by_class(const std::string& folder, const std::vector<st
   if (known.empty()) out.classes.assign(content.folders.begin(), content.folders.end());
   for (const std::string& name : content.folders) {
     const size_t before = out.files.size();
-    list_into(out.files, (std::filesystem::path(folder) / name).native());
+    list_class_into(out.files, (std::filesystem::path(folder) / name).native());
     const auto at = std::find(out.classes.begin(), out.classes.end(), name);
     if (at == out.classes.end() && out.files.size() > before)
       fail<InvalidArgument>("fit", "'{}' has a folder '{}', which is none of the {} classes{}", escape(folder), escape(name, 60),
