@@ -1,12 +1,15 @@
 """Client: predictions by the process that owns the device."""
 
 import concurrent.futures
+import numbers
 import os
 import threading
 import time
 
 from .connection import Connection, RemoteError
 from .region import TENSOR, Gone, aligned
+
+LONGEST = 1e9  # seconds; a deadline has 64 bits of nanoseconds
 
 
 class PredictionFuture(concurrent.futures.Future):
@@ -79,7 +82,11 @@ class Client:
         return connection, connection.model(name, version)
 
     def start(self, x, model, version, priority, timeout, future, room=0):
-        deadline = time.monotonic() + timeout if timeout is not None else 0
+        if not isinstance(priority, numbers.Integral) or not -(2**31) <= priority < 2**31:
+            raise RemoteError("bad_request", f"a priority is a whole number of 32 bits; got {priority!r}")
+        if timeout is not None and (not isinstance(timeout, numbers.Real) or timeout != timeout):
+            raise RemoteError("bad_request", f"a timeout is a number of seconds; got {timeout!r}")
+        deadline = time.monotonic() + min(max(timeout, 0), LONGEST) if timeout is not None else 0
         connection, described = self.described(model, version)
         arrays = described.arrays(x)
         at = aligned(len(arrays) * TENSOR.size)

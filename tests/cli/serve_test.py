@@ -128,6 +128,15 @@ class LocalTest(serving.ServeTest):
             client.predict({"q": X}, model="dense")
         with self.assertRaisesRegex(ConnectionError, "nobody serves at"):
             tutti_client.Client(self.folder / "nowhere").predict(X)
+        for priority in (1.5, "high", None, 2**31):
+            with self.assertRaisesRegex(tutti_client.RemoteError, f"a priority is a whole number of 32 bits; got {priority!r}"):
+                client.predict(X, model="dense", priority=priority)
+        for timeout in ("1", float("nan")):
+            with self.assertRaisesRegex(tutti_client.RemoteError, f"a timeout is a number of seconds; got {timeout!r}"):
+                client.submit(X, model="dense", timeout=timeout)
+        np.testing.assert_allclose(client.predict(X, model="dense", priority=np.int64(-3), timeout=float("inf")), Y, **CLOSE)
+        with self.assertRaises(tutti_client.RemoteTimeout):
+            client.predict(X, model="dense", timeout=-1e30)
         np.testing.assert_allclose(client.predict(X, model="dense"), Y, **CLOSE)
 
     def test_arrays_that_need_more_room_get_it(self):
