@@ -10,6 +10,7 @@
 #include "tutti/graph/build.h"
 #include "tutti/graph/compose.h"
 #include "tutti/graph/gradient.h"
+#include "tutti/keras/activations.h"
 #include "tutti/transform/differentiate.h"
 
 namespace tutti {
@@ -159,14 +160,15 @@ TEST(gradients, agree_with_finite_differences_on_every_case) {
 // The chosen ones of many subgradients.
 TEST(gradients, at_kinks_are_those_of_keras) {
   auto device = open_device("reference");
-  const auto slope_at_zero = [&](auto function) {
+  const auto slope = [&](double at, auto function) {
     Graph graph;
     const Value x = graph.input("x", {DType::f64, {}});
     const Value y = function(x);
     Differentiated d = differentiate(graph, y.id(), {x.id()});
     d.graph.output("g", d.gradient(0));
-    return run_on(*device, d.graph, {Tensor::scalar(0.0)})[0].as<double>()[0];
+    return run_on(*device, d.graph, {Tensor::scalar(at)})[0].as<double>()[0];
   };
+  const auto slope_at_zero = [&](auto function) { return slope(0, function); };
   EXPECT_EQ(slope_at_zero([](Value x) { return maximum(x, 0.0); }), 0);
   EXPECT_EQ(slope_at_zero([](Value x) { return abs(x); }), 1);  // in JAX; TensorFlow has 0
   EXPECT_EQ(slope_at_zero([](Value x) { return stop_gradient(x) * 3; }), 0);
@@ -175,6 +177,11 @@ TEST(gradients, at_kinks_are_those_of_keras) {
   EXPECT_EQ(slope_at_zero([](Value x) { return convert(convert(x, DType::i32), DType::f64); }), 0);
   EXPECT_EQ(slope_at_zero([](Value x) { return reduce_max(concatenate({reshape(x, {1}), reshape(x * 2, {1})}, 0), {0}); }), 1.5);
   EXPECT_EQ(slope_at_zero([](Value x) { return product(concatenate({reshape(x, {1}), reshape(x + 2, {1})}, 0), {0}); }), 2);
+  for (double bound : {-1, 1}) EXPECT_EQ(slope(bound, keras::hard_tanh), 1);
+  const auto bounded_relu = [](double most) { return [=](Value x) { return keras::relu(x, 0, most, 0); }; };
+  EXPECT_EQ(slope(3, bounded_relu(3)), 1);  // in TensorFlow; JAX has 0.5
+  EXPECT_EQ(slope(6, bounded_relu(6)), 0);
+  EXPECT_EQ(slope(0, bounded_relu(3)), 0);
 }
 
 TEST(gradients, are_of_scalars_only) {

@@ -15,6 +15,8 @@ Value number(Value like, double value) { return scalar(like.graph(), like.dtype(
 
 // A tie of minimum belongs to its second operand (graph/gradient.h): here to x, as in softplus, so that slopes at 0 are Keras's.
 Value below_zero(Value x) { return minimum(number(x, 0), x); }
+// And as in TensorFlow's clip_by_value.
+Value at_most(Value x, double high) { return minimum(number(x, high), x); }
 
 }  // namespace
 
@@ -25,7 +27,7 @@ Value relu(Value x, double negative_slope, std::optional<double> max_value, doub
   Value negative;
   if (negative_slope != 0) negative = relu(threshold != 0 ? threshold - x : -x);
   Value y = threshold != 0 ? keras::threshold(x, threshold, 0) : relu(x);
-  if (max_value) y = clamp(y, 0, *max_value);
+  if (max_value) y = *max_value == 6 && threshold == 0 ? relu6(x) : at_most(y, *max_value);
   return negative_slope != 0 ? y - negative * negative_slope : y;
 }
 
@@ -58,7 +60,7 @@ Value silu(Value x) { return x * logistic(x); }
 Value hard_silu(Value x) { return x * hard_sigmoid(x); }
 Value hard_sigmoid(Value x) { return relu6(x + 3) / 6; }
 Value hard_sigmoid_keras2(Value x) { return clamp(x * 0.2 + 0.5, 0, 1); }
-Value hard_tanh(Value x) { return clamp(x, -1, 1); }
+Value hard_tanh(Value x) { return at_most(maximum(number(x, -1), x), 1); }
 Value hard_shrink(Value x, double limit) { return select(compare(abs(x), limit, Direction::GT), x, number(x, 0)); }
 
 Value soft_shrink(Value x, double limit) {
