@@ -181,8 +181,11 @@ class FitMetrics(FitTest):
             '"f1_skore"': "did you mean 'f1_score'",
             '{ name = "auc", curve = "XY" }': "curve 'XY'",
             '{ name = "precision", class_id = 7 }': "class_id 7",
+            '"sparse_top_k_categorical_accuracy"': "metric 'sparse_top_k_categorical_accuracy': targets [16, 3] do not go with predictions [16, 3]",
         }.items():
             self.refuse_jobs(JOB + f'loss = "categorical_crossentropy"\nmetrics = [{metric}]\n', words)
+        self.save_arrays(y=self.y)
+        self.refuse_jobs(JOB + 'loss = "sparse_categorical_crossentropy"\nmetrics = ["top_k_categorical_accuracy"]\n', "targets [16] do not go with predictions [16, 3]")
 
 
 if __name__ == "__main__":

@@ -61,11 +61,21 @@ Value cosine(const Named& named, const MetricInputs& i) {
   return masked_sums(i, -loss_values(named, {i.target, i.prediction, {}, {}}, mask));  // the loss has the other sign
 }
 
-// Targets and what is compared with them, of one shape but for extents of 1.
-void require_alike(const Named& named, const MetricInputs& i, Value target, Value other) {
-  if (!broadcast_alike(target.shape(), other.shape()))
+void require_fit(const Named& named, const MetricInputs& i, bool do_fit) {
+  if (!do_fit)
     fail<InvalidArgument>("fit", "{} '{}': targets {} do not go with predictions {}", named.what, named.name, to_string(i.target.shape()),
                           to_string(i.prediction.shape()));
+}
+
+// Targets and what is compared with them, of one shape but for extents of 1.
+void require_alike(const Named& named, const MetricInputs& i, Value target, Value other) {
+  require_fit(named, i, broadcast_alike(target.shape(), other.shape()));
+}
+
+// A class for each row of predictions.
+void require_classes(const Named& named, const MetricInputs& i, Value classes) {
+  const Ints& p = i.prediction.shape().extents();
+  require_fit(named, i, std::equal(classes.shape().begin(), classes.shape().end(), p.begin(), p.end() - 1));
 }
 
 Value root_mean_squared_error(const Named& named, const MetricInputs& i) {
@@ -106,6 +116,7 @@ Value sparse_categorical_accuracy(const Named& named, const MetricInputs& i) {
 
 // Whether fewer than k predictions are larger than that of the class.
 Value in_top(const Named& named, const MetricInputs& i, Value classes) {
+  require_classes(named, i, classes);
   const Value p = i.prediction;
   const Value own = sum(p * one_hot(convert(classes, DType::i32), p.extent(-1), DType::f32), {-1}, true);
   const Value larger = sum(convert(compare(p, broadcast_to(own, p.shape()), Direction::GT), DType::f32), {-1});
@@ -115,6 +126,7 @@ Value in_top(const Named& named, const MetricInputs& i, Value classes) {
 Value top_k_categorical_accuracy(const Named& named, const MetricInputs& i) { return in_top(named, i, argmax(i.target, -1)); }
 Value sparse_top_k_categorical_accuracy(const Named& named, const MetricInputs& i) {
   if (!named.config().flag("from_sorted_ids", false)) return in_top(named, i, classes_of(i));
+  require_classes(named, i, classes_of(i));
   const int64_t first = std::clamp<int64_t>(named.config().integer("k", 5), 0, i.prediction.extent(-1));
   const Value ids = slice_axis(i.prediction, i.prediction.rank() - 1, 0, first);
   const Value found = convert(compare(broadcast_to(expand_dims(classes_of(i), {-1}), ids.shape()), ids, Direction::EQ), DType::f32);
