@@ -21,9 +21,10 @@ TEST(items, a_folder_is_read_with_the_folders_below_sorted_by_path) {
   Scratch scratch;
   std::filesystem::create_directories(scratch.path("in/b/deep"));
   for (const char* name : {"in/b/x.JPG", "in/b/deep/y.png", "in/a.jpeg", "in/notes.txt", "in/b.png", "in/b-1.png"}) scratch.write(name, "");
+  std::filesystem::create_symlink("loop.png", scratch.path("in/loop.png"));  // reading it fails, listing it does not
   auto source = items_of_folder(scratch.path("in"));
-  EXPECT_EQ(source->count(), 5);
-  EXPECT_EQ(names_of(*source), (Names{"a.jpeg", "b-1.png", "b.png", "b/deep/y.png", "b/x.JPG"}));
+  EXPECT_EQ(source->count(), 6);
+  EXPECT_EQ(names_of(*source), (Names{"a.jpeg", "b-1.png", "b.png", "b/deep/y.png", "b/x.JPG", "loop.png"}));
   EXPECT_THROW(items_of_folder(scratch.path("none")), InvalidArgument);
 }
 

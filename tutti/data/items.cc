@@ -40,8 +40,9 @@ class FolderItems : public ItemSource {
     namespace fs = std::filesystem;
     std::error_code error;
     fs::recursive_directory_iterator at(folder, error), end;
+    std::error_code broken;  // what leads nowhere is no folder, and an image that fails
     for (; !error && at != end; at.increment(error))
-      if (is_image_name(at->path().native()) && !at->is_directory()) {
+      if (is_image_name(at->path().native()) && !at->is_directory(broken)) {
         const std::string name = at->path().lexically_relative(folder).native();
         begins_.push_back(names_.size());
         names_.append(name).push_back('\0');
