@@ -169,6 +169,7 @@ class Ensembles(program.ProgramTest):
             self.check(self.predict(file, "--ensemble-plan", how)["mean"], np.mean(self.answers[:2], axis=0))
 
     def test_refusals(self):
+        (self.folder / "loop.keras").symlink_to("loop.keras")
         for words, code, text in [
             ((*self.members, "--reduce", "median", "-o", self.folder / "no.keras"), 1, "(-o X.toml) predicts it"),
             ((*self.members, "--reduce", "mode", "-o", self.folder / "no.toml"), 2, "no reduction 'mode'"),
@@ -176,6 +177,7 @@ class Ensembles(program.ProgramTest):
             ((*self.members,), 2, "-o OUT is needed"),
             ((self.folder / "absent.keras", "-o", self.folder / "no.toml"), 1, "absent.keras"),
             ((self.folder / "zz*.keras", "-o", self.folder / "no.toml"), 1, "no file fits"),
+            ((self.folder / "loo*.keras", "-o", self.folder / "no.toml"), 1, "loop.keras': Too many levels of symbolic links"),
             ((*self.members, "--weights", "1,2", "-o", self.folder / "no.toml"), 1, "weights are one a member; got 2 for 3 members"),
             ((*self.members, "--weights", "1,x,3", "-o", self.folder / "no.toml"), 2, "weights are numbers"),
         ]:

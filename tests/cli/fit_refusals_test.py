@@ -93,6 +93,13 @@ class FitRefusals(FitTest):
             self.refuse_jobs(GOOD.replace('x = "x.npy"\ny = "y.npy"', f"x = {path}"), "'x' is 'photos")
         self.refuse_jobs(GOOD + 'validation_x = "held_out/"', "'validation_x' is 'held_out/', where there is no file and no folder")
 
+    def test_a_run_that_cannot_see_its_checkpoints_does_not_begin_anew(self):
+        self.save(classifier())
+        (self.folder / "jobs.toml").write_text(GOOD)
+        (self.folder / "out").mkdir()
+        (self.folder / "out/a").symlink_to("a")
+        self.refuse(1, "[fit] cannot look for 'out/a/checkpoint': Too many levels of symbolic links", "fit", "jobs.toml", "--out", "out", "--resume")
+
     def test_a_quiet_run_of_several_jobs_says_why_one_failed(self):
         self.save(classifier())
         (self.folder / "jobs.toml").write_text(GOOD + GOOD.replace('"a"', '"b"', 1).replace("x.npy", "none.npy"))

@@ -24,6 +24,14 @@ constexpr double turn = 0.01;  // seconds: enough that a team finds its weights 
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
 constexpr size_t many_results = 32;
 
+// What cannot be told is an error: a run that is to go on must not begin anew.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  const bool out = fs::exists(path, error);
+  if (error) fail<InvalidArgument>("fit", "cannot look for '{}': {}", escape(path), error.message());
+  return out;
+}
+
 // One run of fit().
 class Fitting {
  public:
@@ -147,14 +155,14 @@ class Fitting {
   std::string folder(size_t job) const { return options_.folder + "/" + jobs_[job].name; }
   std::string checkpoint(size_t job) const { return folder(job) + "/checkpoint"; }
   std::string checkpoint_before(size_t job) const { return checkpoint(job) + ".before"; }  // the last but one
-  bool has_checkpoint(size_t job) const { return fs::exists(checkpoint(job)) || fs::exists(checkpoint_before(job)); }
+  bool has_checkpoint(size_t job) const { return is_there(checkpoint(job)) || is_there(checkpoint_before(job)); }
   std::string plan_file() const { return options_.folder + "/plan.json"; }
 
   void load() {
     FitDataStore data(memory_for_data(options_), options_.folder);
     std::vector<std::string> begun;
     for (size_t i = 0; i < jobs_.size(); ++i) {
-      if (options_.resume && !has_checkpoint(i) && fs::exists(folder(i) + "/model.keras")) {
+      if (options_.resume && !has_checkpoint(i) && is_there(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";
         report_(out_.jobs[i]);
         continue;
@@ -205,10 +213,10 @@ class Fitting {
     Trainer* trainer = trainers_[job].get();
     if (trainer == nullptr || !out_.jobs[job].stopped_because.empty() || !has_checkpoint(job)) return;
     try {  // a run that was killed between two renames has only the one before
-      return trainer->resume(fs::exists(checkpoint(job)) ? checkpoint(job) : checkpoint_before(job));
+      return trainer->resume(is_there(checkpoint(job)) ? checkpoint(job) : checkpoint_before(job));
     } catch (const Error& error) {
       try {  // the one before it, if that is whole
-        if (fs::exists(checkpoint_before(job))) return trainer->resume(checkpoint_before(job));
+        if (is_there(checkpoint_before(job))) return trainer->resume(checkpoint_before(job));
       } catch (const Error&) {  // what is wrong with the newer one is told
       }
       settle(job, error.what());
@@ -223,7 +231,7 @@ class Fitting {
   // Stacked or not, results agree to float accuracy; bit for bit they are those of the same plan.
   std::vector<FitPlan> known_plans() const {
     std::vector<FitPlan> out;
-    if (!options_.resume || !fs::exists(plan_file())) return out;
+    if (!options_.resume || !is_there(plan_file())) return out;
     const auto bytes = read_all(*open_file(plan_file()), 256 << 20);
     const Json plans = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     for (const Json& plan : plans.items()) out.push_back(FitPlan::from(plan));
@@ -312,7 +320,7 @@ class Fitting {
     make_folder(folder(job));
     const std::string next = checkpoint(job) + ".next";
     trainers_[job]->save(next);
-    if (fs::exists(checkpoint(job))) fs::rename(checkpoint(job), checkpoint_before(job));
+    if (is_there(checkpoint(job))) fs::rename(checkpoint(job), checkpoint_before(job));
     fs::rename(next, checkpoint(job));
   }
 

@@ -51,7 +51,7 @@ std::vector<std::string> expand(const std::string& name) {
   if (path.parent_path().string().find_first_of("*?[") != std::string::npos)
     fail<InvalidArgument>("ensemble", "a pattern may stand for file names, not for folders; got '{}'", name);
   auto found = entries(path.parent_path(), [&](const fs::path& entry) {
-    return fnmatch(path.filename().c_str(), entry.filename().c_str(), FNM_PERIOD) == 0 && !fs::is_directory(entry);
+    return fnmatch(path.filename().c_str(), entry.filename().c_str(), FNM_PERIOD) == 0 && !fs::is_directory(entry, error);
   });
   if (found.empty()) fail<InvalidArgument>("ensemble", "no file fits '{}'", name);
   return found;
