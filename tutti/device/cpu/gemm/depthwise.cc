@@ -58,7 +58,7 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape) : shap
       const int64_t last = (output_[axis] - 1) * shape_.strides[axis] - shape_.low[axis] + 3;
       return shape_.kernel[axis] == 3 && shape_.dilation[axis] == 1 && shape_.low[axis] <= 1 && last <= shape_.input[axis] + 1;
     };
-    of_3_ = kernel_->two_rows_of_3 != nullptr && shape_.strides[1] == shape_.strides[2] && fits(1) && fits(2);
+    of_3_ = shape_.strides[1] == shape_.strides[2] && fits(1) && fits(2);
     return;
   }
   columns_ = bands(shape_, 2);

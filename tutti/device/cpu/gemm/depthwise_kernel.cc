@@ -82,7 +82,7 @@ HWY_INLINE void sum_rows(const DepthwiseCall& call, const DepthwiseRows& windows
 #pragma GCC unroll 8
       for (int c = 0; c < Columns; ++c) {
         const int p = (place - c) / Stride;
-        if (place >= c && (place - c) % Stride == 0 && p < Pixels) sum[p] = hn::MulAdd(value, weights[c], sum[p]);
+        if (place >= c && (place - c) % Stride == 0 && p < Pixels) add_product(value, weights[c], sum[p]);
       }
     }
   }
@@ -135,8 +135,8 @@ HWY_INLINE void sum_two_rows(const DepthwiseCall& call, const DepthwiseRows& win
   finish<Pixels, true>(call, second, y + windows.y_row, residual ? residual + windows.y_row : nullptr, channel);
 }
 
-// Two rows at once of a kernel of 3 rows and columns: all weights are in registers. Left, Right: the first or the last of the places that
-// the windows cover is outside. What does not change from vector to vector is at hand in locals: for the compiler, results may be stored
+// Two rows at once of a kernel of 3 rows and columns. Weights come into registers with the first row of the image that needs them, and stay
+// for the second one if there is room. Left, Right: the first or the last of the places that the windows cover is outside. What does not change from vector to vector is at hand in locals: for the compiler, results may be stored
 // over the call.
 template <int Pixels, int Stride, bool Left, bool Right>
 void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, float* y) {
@@ -152,11 +152,10 @@ void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, cons
   for (int64_t done = 0; done < channels; done += kLanes) {
     const int64_t channel = std::min(done, channels - kLanes);
     Vector weights[3][3];
+    const auto load_weights = [&](int r) HWY_ATTR {
 #pragma GCC unroll 8
-    for (int r = 0; r < 3; ++r) {
-#pragma GCC unroll 8
-      for (int c = 0; c < 3; ++c) weights[r][c] = hn::LoadU(d, all_weights + channel + r * weights_row + c * weights_column);
-    }
+      for (int c = 0; c < 3; ++c) weights[r][c] = load_here(all_weights + channel + r * weights_row + c * weights_column);
+    };
     const Vector bias = epilogue.bias ? hn::LoadU(d, epilogue.bias + channel) : hn::Zero(d);
     Vector sum[kSums];
 #pragma GCC unroll 16
@@ -164,6 +163,8 @@ void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, cons
     const float* from = x + channel;
 #pragma GCC unroll 8
     for (int row = 0; row < 3 + Stride; ++row, from += x_row) {
+      if (row < 3) load_weights(row);
+      if (row >= Stride && Stride > 1 && !kManyRegisters) load_weights(row - Stride);
       const int64_t pixel = row == 0 ? top_pixel : row == 2 + Stride ? bottom_pixel : channels;
       const float* window = pixel == 0 ? kZeros : from;
 #pragma GCC unroll 32
@@ -274,10 +275,9 @@ void all_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
   }
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 registers
 template <int Stride>
 struct TwoRowsOf3 {
-  static constexpr int kPixels = 6;
+  static constexpr int kPixels = kManyRegisters ? 6 : 4;
   using Tile = void (*)(const DepthwiseCall&, const DepthwiseRows&, const float*, float*);
   Tile tiles[2][2][kPixels + 1] = {};  // [left][right][pixels]
   template <int Pixels = 1>
@@ -305,18 +305,19 @@ void all_two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows) 
   windows.stride == 1 ? TwoRowsOf3<1>::run(call, windows) : TwoRowsOf3<2>::run(call, windows);
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON  // kManyRegisters
 void two_rows(const DepthwiseCall& call, const DepthwiseRows& windows) {
   const bool one = windows.stride == 1;
   if (windows.columns == 3) return one ? rows_of<3, 1, true>(call, windows) : rows_of<3, 2, true>(call, windows);
   return one ? rows_of<5, 1, true>(call, windows) : rows_of<5, 2, true>(call, windows);
 }
-constexpr auto kTwoRows = &two_rows, kTwoRowsOf3 = &all_two_rows_of_3;
+constexpr auto kTwoRows = &two_rows;
 #else
-constexpr decltype(&all_rows) kTwoRows = nullptr, kTwoRowsOf3 = nullptr;
+constexpr decltype(&all_rows) kTwoRows = nullptr;
 #endif
 
 const DepthwiseKernel& kernel_for_depthwise() {
-  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows, kTwoRows, kTwoRowsOf3};
+  static constexpr DepthwiseKernel kernel = {kLanes, &all_taps, &all_rows, kTwoRows, &all_two_rows_of_3};
   return kernel;
 }
 

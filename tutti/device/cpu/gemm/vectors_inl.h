@@ -23,6 +23,9 @@ using Vector = hn::Vec<Tag>;
 
 constexpr int kLanes = HWY_LANES(float);
 
+// 32 registers for vectors, or 16.
+constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+
 // Half a vector, for the end of a row: where vectors are wide, the machine computes it in half the time.
 constexpr bool kHalves = kLanes == 16;
 using HalfTag = hn::CappedTag<float, kHalves ? kLanes / 2 : kLanes>;
@@ -77,7 +80,7 @@ constexpr bool kHasPairs = false;
 
 // Loads a vector at this point of the program and not before: hoisted, it would push sums out of registers.
 HWY_INLINE Vector load_here(const float* from) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   Vector v;
   asm volatile("vmovups %1, %0" : "=v"(v.raw) : "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
   return v;
