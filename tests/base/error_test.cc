@@ -34,6 +34,20 @@ TEST(error, long_text_is_shortened) {
   EXPECT_EQ(escape("xxxxxxxxxx", 10), "xxxxxxxxxx");
 }
 
+TEST(error, names_of_thousands_of_characters_show_their_ends) {
+  std::string name = "first" + std::string(5000, 'x') + "last";
+  std::string message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "layer '{}' and '{}': é", name, name); });
+  EXPECT_LT(message.size(), 800u);
+  EXPECT_PRED2(contains, message, "layer 'firstx");
+  EXPECT_PRED2(contains, message, "…");
+  EXPECT_PRED2(contains, message, "xlast': é");
+  std::string accents;
+  for (int i = 0; i < 2000; ++i) accents += "é";
+  message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", accents); });
+  EXPECT_LT(message.size(), 400u);
+  EXPECT_EQ(message.find("\\x"), std::string::npos) << message;  // characters stay whole
+}
+
 TEST(error, unknown_names_get_their_nearest_neighbours) {
   EXPECT_EQ(did_you_mean("sofmax", {"softmax", "relu"}), " (did you mean 'softmax'?)");
   EXPECT_EQ(did_you_mean("rela", {"relu", "selu", "rele"}), " (did you mean 'rele' or 'relu'?)");

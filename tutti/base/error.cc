@@ -7,7 +7,31 @@
 
 namespace tutti {
 
-Error::Error(std::string_view where, std::string_view message) : std::runtime_error(fmt::format("[{}] {}", where, escape(message, 8000))) {}
+namespace {
+
+// A name of thousands of characters would drown its message: of so long a word the two ends stay.
+std::string with_short_words(std::string_view text) {
+  constexpr size_t longest = 400, end = 150;
+  const auto at_character = [&](size_t i) {
+    while ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80 && text[i - 1] != ' ') --i;
+    return i;
+  };
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t after = std::min(text.find(' ', begin), text.size() - 1) + 1;
+    if (after - begin <= longest)
+      out += text.substr(begin, after - begin);
+    else
+      out.append(text.substr(begin, at_character(begin + end) - begin)).append("…").append(text.substr(at_character(after - end), end));
+    begin = after;
+  }
+  return out;
+}
+
+}  // namespace
+
+Error::Error(std::string_view where, std::string_view message)
+    : std::runtime_error(fmt::format("[{}] {}", where, escape(with_short_words(message), 8000))) {}
 
 InternalError::InternalError(std::string_view where, std::string_view message)
     : Error(where, fmt::format("{}; this is a bug in tutti, please report it", message)) {}
