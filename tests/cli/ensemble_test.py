@@ -74,6 +74,16 @@ class Ensembles(program.ProgramTest):
         self.check(mean, np.mean(self.answers, axis=0))
         self.check(largest, np.max(self.answers, axis=0))
 
+    def test_a_kernel_that_a_wrapper_holds_too_is_written_twice(self):
+        files = [self.folder / "a.keras", self.folder / "b.h5"]
+        models = [keras.Sequential([keras.Input((6,)), L.SpectralNormalization(L.Dense(3))]) for _ in files]
+        for model, file in zip(models, files):
+            model.save(file)
+        file = self.make("mean.keras", members=files)
+        expected = np.mean([model(self.x, training=False) for model in models], axis=0)
+        self.check(self.predict(file)["mean"], expected)
+        self.check(np.asarray(keras.saving.load_model(file)(self.x, training=False)), expected)
+
     def test_weights(self):
         expected = np.average(self.answers, axis=0, weights=[3, 1, 0])
         for name in ("weighted.keras", "weighted.toml"):

@@ -31,8 +31,7 @@ std::string joined_path(const std::string& path, const std::string& name) { retu
 Tensor as_written(const Tensor& value) { return value.dtype() == DType::bf16 ? value.converted(DType::f32) : value; }
 
 // The first variable with what LoRA's factors, the two of the others that are merged, add to it.
-Tensor with_factors(const Scope& scope) {
-  const Tensor& kernel = scope.variables()[0]->value;
+Tensor with_factors(const Scope& scope, const Tensor& kernel) {
   std::vector<const Variable*> factors;
   for (const auto& variable : scope.variables())
     if (variable->is_merged()) factors.push_back(variable.get());
@@ -49,14 +48,23 @@ Tensor with_factors(const Scope& scope) {
   return sum.converted(kernel.dtype());
 }
 
+// What is the sublayer's as well is written as that has it.
+const Variable& original(const Scope& scope, const Variable& variable) {
+  if (variable.repeats)
+    for (const auto& child : scope.children())
+      for (const auto& own : child->variables())
+        if (own->name == variable.name) return *own;
+  return variable;
+}
+
 void add_variables(hdf5::Writer& file, const Scope& scope) {
   const std::string own = joined_path(scope.keys(), "vars");
   file.group(own);  // Keras looks for it even where nothing is in it
   for (size_t i = 0, number = 0; i < scope.variables().size(); ++i) {
-    const Variable& variable = *scope.variables()[i];
+    const Variable& variable = original(scope, *scope.variables()[i]);
     if (variable.is_merged()) continue;
     if (variable.value.empty()) fail<InvalidArgument>("keras", "the variable '{}' has no value to write", variable.path);
-    file.dataset(joined_path(own, std::to_string(number++)), as_written(i == 0 ? with_factors(scope) : variable.value));
+    file.dataset(joined_path(own, std::to_string(number++)), as_written(i == 0 ? with_factors(scope, variable.value) : variable.value));
   }
   for (const auto& child : scope.children()) add_variables(file, *child);
 }
