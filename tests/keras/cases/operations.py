@@ -87,8 +87,8 @@ def elementwise():
         yield many(f"elementwise_{dtype}", half([ops.exp, ops.tanh, ops.sin, ops.sqrt, ops.log1p, ops.square, ops.round], dtype), inside(0.1, 3),
                    rtol=1e-2, atol=1e-2)
     yield many("casts", [lambda x, t=t: ops.cast(x, t) for t in (*INTS[3:4], "bool", "float16", "bfloat16", "int8", "uint8")], inside(0.5, 9))
-    yield many("saturate_casts", [lambda x, t=t: ops.saturate_cast(x, t) for t in ("int8", "uint8", "float16")], np.float32([[-300, -1, 0.5, 255.5, 1e6]] * 2))
-    yield many("saturate_casts_of_integers", [lambda x, t=t: ops.saturate_cast(x, t) for t in ("int8", "uint8", "uint16")],
+    yield many("saturate_casts", [lambda x, t=t: ops.saturate_cast(x, t) for t in ("int8", "uint8", "float16", "bool")], np.float32([[-300, -1, 0.5, 255.5, 1e6]] * 2))
+    yield many("saturate_casts_of_integers", [lambda x, t=t: ops.saturate_cast(x, t) for t in ("int8", "uint8", "uint16", "bool")],
                np.int32([[-300, -1, 0, 255, 70000]] * 2))
     yield many("views", [lambda x: ops.view(x, "int32"), lambda x: ops.view(x, "uint32"), lambda x: ops.view(x, "float32")], wide())
     yield many("float64", [lambda x: ops.exp(x) * 2 + 1, ops.mean, lambda x: x + 1e-12, lambda x: ops.cast(x, "int64") // 2, lambda x: ops.sum(x, -1)],
@@ -125,6 +125,7 @@ def pairs():
     yield many("powers_of_negative_numbers", [lambda x: x**2, lambda x: x**3, lambda x: ops.power(x, 2.0)], wide(4))
     yield many("pairs_special", [ops.add, ops.maximum, ops.minimum, ops.fmax, ops.fmin, ops.equal, ops.less, ops.logaddexp, ops.isclose, ops.nextafter,
                                  ops.divide_no_nan, lambda x, y: ops.where(x > y, x, y)], special(), np.roll(special(), 3, axis=2))  # fmt: skip
+    yield many("division_by_zero", [ops.floor_divide, ops.mod, ops.divide, lambda x, y: 7 // (0 * y)], wide(4), np.zeros_like(wide(4)))
     integers = [ops.add, ops.subtract, ops.multiply, ops.maximum, ops.minimum, ops.mod, ops.fmod, ops.floor_divide, ops.divide, ops.equal, ops.greater,
                 ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor, ops.gcd, ops.lcm]  # fmt: skip
     for dtype in ("int8", "int32", "uint8"):

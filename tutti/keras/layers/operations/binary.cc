@@ -90,7 +90,11 @@ Value modulo(Value a, Value b) {
 }
 Value floor_divide(Value a, Value b) {
   auto [rest, off] = floor_division(a, b);
-  Value quotient = is_float(a.dtype()) ? unary(Op::round_nearest_even, (a - rest) / b) : a / b;
+  if (is_float(a.dtype())) {
+    Value quotient = unary(Op::round_nearest_even, (a - rest) / b);
+    return select(compare(b, 0, Direction::EQ), a / b, select(off, quotient - 1, quotient));
+  }
+  Value quotient = a / b;
   return is_signed(a.dtype()) ? select(off, quotient - 1, quotient) : quotient;
 }
 

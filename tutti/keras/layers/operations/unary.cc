@@ -138,6 +138,7 @@ Outputs saturate_cast(Call& c) {
     double largest = to == DType::f16 ? 65504.0 : to == DType::bf16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
     return convert(byte_size(to) < byte_size(x.dtype()) || to == DType::f16 ? clamp(x, -largest, largest) : x, to);
   }
+  if (to == DType::boolean && x.dtype() != to) return convert(clamp(x, 0, 1), to);
   if (!is_integer(to) || x.dtype() == DType::boolean) return convert(x, to);
   if (is_float(x.dtype())) return convert(x, to);  // conversion from floats saturates
   auto [low, high] = dispatch(to, [](auto zero) {
