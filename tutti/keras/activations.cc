@@ -23,6 +23,7 @@ Value at_most(Value x, double high) { return minimum(number(x, high), x); }
 Value relu(Value x) { return maximum(x, 0.0); }
 
 Value relu(Value x, double negative_slope, std::optional<double> max_value, double threshold) {
+  if (negative_slope != 0 && !is_float(x.dtype())) x = convert(x, DType::f32);
   if (negative_slope != 0 && !max_value && threshold == 0) return leaky_relu(x, negative_slope);
   Value negative;
   if (negative_slope != 0) negative = relu(threshold != 0 ? threshold - x : -x);
@@ -31,7 +32,10 @@ Value relu(Value x, double negative_slope, std::optional<double> max_value, doub
   return negative_slope != 0 ? y - negative * negative_slope : y;
 }
 
-Value leaky_relu(Value x, double negative_slope) { return select(compare(x, 0, Direction::GE), x, x * negative_slope); }
+Value leaky_relu(Value x, double negative_slope) {
+  if (!is_float(x.dtype())) x = convert(x, DType::f32);
+  return select(compare(x, 0, Direction::GE), x, x * negative_slope);
+}
 Value relu6(Value x) { return clamp(x, 0, 6); }
 
 Value elu(Value x, double alpha) { return select(compare(x, 0, Direction::GT), x, exponential_minus_one(below_zero(x)) * alpha); }

@@ -43,6 +43,9 @@ def cases():
     yield layer("relu_slope_and_max", layers.ReLU(max_value=1.1, negative_slope=0.3), (46,), inputs=WIDE)
     yield layer("relu_slope_and_threshold", layers.ReLU(negative_slope=0.3, threshold=0.5), (46,), inputs=WIDE)
     yield layer("relu_of_integers", layers.ReLU(), (7,), dtype="int32", inputs=np.arange(-10, 11).reshape(3, 7))
+    for name, instance in {"relu": layers.ReLU(6, 0.3, 0.5, dtype="int32"), "leaky_relu": layers.LeakyReLU(dtype="int32")}.items():
+        yield layer(f"{name}_in_integers", instance, (46,), inputs=WIDE)
+    yield layer("leaky_relu_of_integers", layers.LeakyReLU(), (7,), dtype="int32", inputs=np.arange(-10, 11).reshape(3, 7))
     yield layer("leaky_relu", layers.LeakyReLU(), (7,))
     yield layer("leaky_relu_slope", layers.LeakyReLU(0.05), (7,))
     yield layer("elu", layers.ELU(), (7,))

@@ -65,6 +65,7 @@ def cases():
     yield layer("up_sampling2d_open", layers.UpSampling2D(2), (None, None, 3))
     yield layer("up_sampling2d_open_bilinear", layers.UpSampling2D(2, interpolation="bilinear"), (None, None, 3))
     yield layer("up_sampling2d_float16", layers.UpSampling2D(2, interpolation="bilinear", dtype="float16"), (3, 4, 2))
+    yield layer("up_sampling2d_integers", layers.UpSampling2D(2, interpolation="bilinear"), (3, 4, 2), dtype="uint8")
     yield layer("zero_padding2d_integers", layers.ZeroPadding2D(1), (3, 4, 2), dtype="int32")
     yield case("mask_is_dropped", mask_is_dropped(), padded(3, 6, 4))
     yield case("legacy", legacy, oracle="tf_keras")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "tutti/base/error.h"
@@ -118,6 +119,15 @@ Value resample(Value images, const Resample& options, bool channels_first) {
     if (!is_float(images.dtype())) images = convert(images, DType::f32);
   }
   return resample_axis(resample_axis(images, axes.height, options.height, options), axes.width, options.width, options);
+}
+
+Value rounded_to(Value x, DType dtype) {
+  if (x.dtype() == dtype || !is_integer(dtype)) return convert(x, dtype);
+  auto [low, high] = dispatch(dtype, [](auto zero) {
+    using T = decltype(zero);
+    return std::pair(static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max()));
+  });
+  return convert(clamp(unary(Op::round_nearest_even, x), low, high), dtype);
 }
 
 Value crop_to_aspect_ratio(Value images, int64_t height, int64_t width, bool channels_first) {

@@ -23,6 +23,8 @@ struct Resample {
 };
 // Integers come back as they were for nearest, as f32 otherwise.
 Value resample(Value images, const Resample& options, bool channels_first);
+// Rounded and cut to what an integer dtype holds.
+Value rounded_to(Value x, DType dtype);
 
 // The largest part from the middle with the proportions height : width.
 Value crop_to_aspect_ratio(Value images, int64_t height, int64_t width, bool channels_first);

@@ -5,6 +5,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/resample.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -139,7 +140,8 @@ Outputs up_sampling(Call& c) {
   std::string interpolation = c.config.text("interpolation", "nearest");
   if (spatial == 2 && interpolation != "nearest") {
     ImageAxes axes = image_axes(x, c.config.channels_first());
-    return resample(x, {x.extent(axes.height) * size[0], x.extent(axes.width) * size[1], interpolation}, c.config.channels_first());
+    Value y = resample(x, {x.extent(axes.height) * size[0], x.extent(axes.width) * size[1], interpolation}, c.config.channels_first());
+    return c.lowering.keras_major == 2 ? y : rounded_to(y, x.dtype());
   }
   for (int64_t i = 0; i < spatial; ++i) x = repeat(x, size[static_cast<size_t>(i)], first_spatial_axis(c) + i);
   return x;

@@ -1,6 +1,5 @@
 // Images of another size.
 #include <algorithm>
-#include <limits>
 
 #include "tutti/graph/compose.h"
 #include "tutti/keras/layers/families.h"
@@ -10,18 +9,6 @@
 namespace tutti::keras {
 
 namespace {
-
-// Rounded and cut to what the integer dtype holds.
-Value saturate(Value x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  return dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Value whole = is_integer(dtype) ? unary(Op::round_nearest_even, x) : x;
-    if constexpr (std::is_integral_v<T>)
-      whole = clamp(whole, static_cast<double>(std::numeric_limits<T>::min()), static_cast<double>(std::numeric_limits<T>::max()));
-    return convert(whole, dtype);
-  });
-}
 
 Outputs resizing(Call& c) {
   bool first = c.config.channels_first(), legacy = c.lowering.keras_major == 2;
@@ -39,7 +26,7 @@ Outputs resizing(Call& c) {
     if (!is_float(dtype)) images = convert(images, DType::f32);
     images = pad_to_aspect_ratio(images, options.height, options.width, c.config.number("fill_value", 0), first);
   }
-  return saturate(resample(images, options, first), dtype);
+  return rounded_to(resample(images, options, first), dtype);
 }
 
 Value smart_resize(Value images, int64_t height, int64_t width, bool channels_first) {

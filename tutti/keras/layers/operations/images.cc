@@ -32,16 +32,6 @@ Value as_given(const Images& like, Value x) {
   return like.single ? squeeze(x, {0}) : x;
 }
 
-// Rounded and cut to what an integer dtype holds.
-Value rounded_to(Value x, DType dtype) {
-  if (x.dtype() == dtype || !is_integer(dtype)) return convert(x, dtype);
-  auto [low, high] = dispatch(dtype, [](auto zero) {
-    using T = decltype(zero);
-    return std::pair(static_cast<double>(std::numeric_limits<T>::lowest()), static_cast<double>(std::numeric_limits<T>::max()));
-  });
-  return convert(clamp(unary(Op::round_nearest_even, x), low, high), dtype);
-}
-
 Outputs resize(Call& c) {
   Value images = array(c, "images");
   bool first = c.config.channels_first(), crop = c.config.flag("crop_to_aspect_ratio", false),
