@@ -84,6 +84,16 @@ class Ensembles(program.ProgramTest):
         self.check(self.predict(file)["mean"], expected)
         self.check(np.asarray(keras.saving.load_model(file)(self.x, training=False)), expected)
 
+    def test_operations_of_h5_files_need_a_manifest(self):
+        x = keras.Input((6,))
+        model = keras.Model(x, L.Dense(3)(keras.ops.abs(x)))
+        for name in ("a.h5", "a.keras"):
+            model.save(self.folder / name)
+        self.refuse(1, "operations of keras.ops", "ensemble", self.folder / "a.h5", self.folder / "a.keras", "-o", self.folder / "b.keras")
+        expected = model(self.x)
+        self.check(self.predict(self.make("b.toml", members=[self.folder / "a.h5", self.folder / "a.keras"]))["mean"], expected)
+        self.check(keras.saving.load_model(self.make("b.keras", members=[self.folder / "a.keras"]))(self.x), expected)
+
     def test_weights(self):
         expected = np.average(self.answers, axis=0, weights=[3, 1, 0])
         for name in ("weighted.keras", "weighted.toml"):

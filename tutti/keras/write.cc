@@ -11,6 +11,7 @@
 #include "tutti/keras/fit/losses.h"
 #include "tutti/keras/fit/metrics.h"
 #include "tutti/keras/hdf5/writer.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -176,6 +177,14 @@ Json renumbered(const Json& config, int64_t member) {
   return out;
 }
 
+// Whether a config has operations of keras.ops as .h5 files hold them, from which Keras itself cannot make them again.
+bool has_unmarked_operations(const Json& config) {
+  if (config.is_list()) return std::ranges::any_of(config.items(), has_unmarked_operations);
+  if (!config.is_object()) return false;
+  if (!config.has("module") && is_operation(config)) return true;
+  return std::ranges::any_of(config.members(), [](const auto& member) { return has_unmarked_operations(member.second); });
+}
+
 class EnsembleConfig {
  public:
   explicit EnsembleConfig(const EnsembleLayers& file) : file_(file) {}
@@ -247,6 +256,9 @@ class EnsembleConfig {
     if (!model->keras_version().starts_with("3"))
       fail<Unsupported>("ensemble", "member '{}' is of Keras {}, whose layers a .keras file of Keras 3 cannot hold; hint: -o X.toml", name,
                         model->keras_version());
+    if (has_unmarked_operations(model->config()))
+      fail<Unsupported>("ensemble",
+                        "member '{}' is an .h5 file with operations of keras.ops, which Keras does not read back; hint: -o X.toml", name);
     if (!model->assets().empty())
       fail<Unsupported>("ensemble", "member '{}' has vocabularies, which are not written into ensembles; hint: -o X.toml", name);
     for (size_t i = 0; i < sources.size(); ++i) {
