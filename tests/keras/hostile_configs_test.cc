@@ -69,12 +69,6 @@ std::vector<Json> hostile_values() {
   return out;
 }
 
-std::vector<std::string> words(std::string_view text) {
-  std::vector<std::string> out{""};
-  for (char c : text) c == ' ' ? out.emplace_back() : out.back() += c;
-  return out;
-}
-
 // Lowers one layer on inputs of a shape; what is refused is fine, what breaks is not.
 void lower_layer(const LayerRow& row, const Json& config, const Shape& shape, size_t inputs, int keras_major) {
   Graph graph;
@@ -109,7 +103,7 @@ TEST_P(HostileConfigs, are_lowered_or_refused) {
   auto options = words(row.options);
   Json base = Json::object();
   for (const auto& key : options)
-    if (const Json* value = ordinary.find(key)) base.set(key, *value);
+    if (const Json* value = ordinary.find(key)) base.set(std::string(key), *value);
   options.emplace_back("dtype");
   struct Inputs {
     Shape shape;
@@ -122,7 +116,7 @@ TEST_P(HostileConfigs, are_lowered_or_refused) {
     for (const auto& key : options)
       for (const Json& value : values) {
         Json config = base;
-        config.set(key, value);
+        config.set(std::string(key), value);
         SCOPED_TRACE(config.dump());
         std::clock_t start = std::clock();  // of this process: the machine may be busy
         ASSERT_NO_THROW(lower_layer(row, config, shape, count, value.is_int() && value.as_int() % 2 != 0 ? 2 : 3));

@@ -54,7 +54,7 @@ class Resident {
   std::vector<std::span<std::byte>> to_;
 };
 
-std::vector<std::string> models() {
+std::vector<std::string> model_files() {
   std::vector<std::string> files{spots};
   for (const auto& file : std::filesystem::recursive_directory_iterator(TUTTI_TEST_DATA "/keras_cases")) {
     const auto model = file.path().parent_path() / "model.keras";
@@ -76,7 +76,7 @@ TEST(resident, counting_counts) {
 
 TEST(resident, predictions_allocate_and_lock_nothing) {
   if (!calls_are_counted) GTEST_SKIP() << "sanitizers have an allocator of their own";
-  for (const std::string& file : models()) {
+  for (const std::string& file : model_files()) {
     SCOPED_TRACE(file);
     Resident predict(file);
     predict();
@@ -149,7 +149,7 @@ TEST(resident, predictions_call_the_kernel_for_nothing) {
   if (!calls_are_counted) GTEST_SKIP() << "sanitizers call the kernel themselves";
   if (!survives_strict_mode([] {})) GTEST_SKIP() << "seccomp is not to be had here";
   EXPECT_FALSE(survives_strict_mode([] { getppid(); }));
-  for (const std::string& file : models()) {
+  for (const std::string& file : model_files()) {
     Resident predict(file);
     predict();
     EXPECT_TRUE(survives_strict_mode([&] {

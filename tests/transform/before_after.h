@@ -35,6 +35,14 @@ inline std::string in_a_scan(std::string_view lines) {
          std::string(lines) + R"( return %c "carry0" } return %p "p" })";
 }
 
+// A constant of numbers around `start`.
+inline Value weight(Graph& graph, Shape shape, float start) {
+  Tensor out(DType::f32, std::move(shape));
+  size_t i = 0;
+  for (float& x : out.as<float>()) x = start + static_cast<float>(++i * 37 % 11) / 8;
+  return graph.constant(std::move(out));
+}
+
 // Inputs of a graph: a little of everything, or with NaN, infinities and both zeros among the numbers.
 inline std::vector<Tensor> make_inputs(const Graph& graph, bool special) {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

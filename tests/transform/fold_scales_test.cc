@@ -6,15 +6,6 @@
 namespace tutti {
 namespace {
 
-Tensor numbers(Shape shape, float start) {
-  Tensor out(DType::f32, std::move(shape));
-  size_t i = 0;
-  for (float& x : out.as<float>()) x = start + static_cast<float>(++i * 37 % 11) / 8;
-  return out;
-}
-
-Value weight(Graph& graph, Shape shape, float start) { return graph.constant(numbers(std::move(shape), start)); }
-
 // x * s + t, s and t along the last axis.
 Value normalize(Value x) {
   int64_t channels = x.extent(-1);

@@ -4,12 +4,6 @@
 namespace tutti {
 namespace {
 
-Value weight(Graph& graph, Shape shape, float first) {
-  Tensor out(DType::f32, std::move(shape));
-  for (size_t i = 0; i < out.as<float>().size(); ++i) out.as<float>()[i] = first + static_cast<float>(i % 5) / 4;
-  return graph.constant(std::move(out));
-}
-
 Value linear(Value x, float first) { return matmul(x, weight(x.graph(), {3, 2}, first)) + weight(x.graph(), {2}, first); }
 
 size_t count(const Graph& graph, Op op) {

@@ -12,7 +12,7 @@ namespace tutti {
 
 namespace {
 
-constexpr size_t block_bytes = 1 << 20;
+constexpr size_t read_bytes = 1 << 20;
 // Budgets of one row: those of an image of 512 x 512 pixels fit.
 constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 
@@ -135,7 +135,7 @@ bool CsvReader::next_row() {
 }
 
 bool CsvReader::split_line() {
-  if (at_ >= block_bytes) {
+  if (at_ >= read_bytes) {
     buffer_.erase(0, at_);
     at_ = 0;
   }
@@ -181,7 +181,7 @@ bool CsvReader::more() {
   if (at_ < buffer_.size()) return true;
   if (read_ == source_->size()) return false;
   if (at_ - row_begin_ > longest_row) refuse_line(line_, fmt::format("is longer than {} bytes", longest_row));
-  size_t held = buffer_.size(), count = std::min<uint64_t>(block_bytes, source_->size() - read_);
+  size_t held = buffer_.size(), count = std::min<uint64_t>(read_bytes, source_->size() - read_);
   buffer_.resize(held + count);
   source_->read(read_, std::as_writable_bytes(std::span(buffer_).subspan(held)));
   read_ += count;

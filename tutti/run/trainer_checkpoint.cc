@@ -12,7 +12,7 @@ namespace tutti {
 
 namespace {
 
-constexpr std::string_view magic = "tutti checkpoint 2\n";
+constexpr std::string_view checkpoint_magic = "tutti checkpoint 2\n";
 
 uint32_t add_to_sum(uint32_t sum, std::span<const std::byte> bytes) {
   return static_cast<uint32_t>(::crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
@@ -67,7 +67,7 @@ void Trainer::save(const std::string& path) const {
   const std::string text = facts.dump();
   const uint64_t length = text.size();
   OutputFile file(path);
-  file.write(magic);
+  file.write(checkpoint_magic);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
   uint32_t sum = add_to_sum(0, std::as_bytes(std::span(text)));
@@ -82,13 +82,13 @@ void Trainer::save(const std::string& path) const {
 void Trainer::resume(const std::string& path) {
   const auto source = open_file(path);
   const auto torn = [&] { fail<InvalidArgument>("fit", "the checkpoint '{}' is torn or of another program", path); };
-  uint64_t at = magic.size(), length = 0;
+  uint64_t at = checkpoint_magic.size(), length = 0;
   if (source->size() < at + sizeof length) torn();
-  std::string begin(magic.size(), ' ');
+  std::string begin(checkpoint_magic.size(), ' ');
   source->read(0, std::as_writable_bytes(std::span(begin)));
   source->read(at, std::as_writable_bytes(std::span(&length, 1)));
   at += sizeof length;
-  if (begin != magic || length > source->size() - at || length > (uint64_t{1} << 30)) torn();
+  if (begin != checkpoint_magic || length > source->size() - at || length > (uint64_t{1} << 30)) torn();
   std::string text(static_cast<size_t>(length), ' ');
   source->read(at, std::as_writable_bytes(std::span(text)));
   at += length;

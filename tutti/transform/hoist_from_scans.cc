@@ -22,7 +22,7 @@ Ints behind(int64_t first, const Ints& rest) {
 }
 
 // How a value of a body changes from step to step.
-enum class Kind : char {
+enum class Change : char {
   fixed,    // not at all: it depends on constants and whole values
   sliced,   // with the slices alone, through ops that can be done for all steps at once
   varying,  // with the carries too
@@ -38,7 +38,7 @@ class Loop {
         carries_(static_cast<size_t>(node.attributes.integer("carries"))),
         slices_(static_cast<size_t>(node.attributes.integer("slices"))),
         length_(node.attributes.integer("length")),
-        kinds_(body_.value_count(), Kind::varying),
+        changes_(body_.value_count(), Change::varying),
         worth_(body_.value_count()),
         fixed_(body_.value_count()),
         stacked_(body_.value_count()) {
@@ -52,11 +52,11 @@ class Loop {
     std::vector<Value> operands = outside_.operands(node_), whole(operands.begin() + at(carries_ + slices_), operands.end());
     operands.resize(carries_ + slices_);
     for (ValueId id : leaving_)
-      if (kind(id) == Kind::sliced) operands.push_back(all_steps(id));
+      if (change(id) == Change::sliced) operands.push_back(all_steps(id));
     const auto slices = static_cast<int64_t>(operands.size() - carries_);
     operands.insert(operands.end(), whole.begin(), whole.end());
     for (ValueId id : leaving_)
-      if (kind(id) == Kind::fixed) operands.push_back(before(id));
+      if (change(id) == Change::fixed) operands.push_back(before(id));
     Attributes attributes = node_.attributes;
     attributes.set("slices", slices);
     auto results = outside_.graph().add(Op::scan, operands, attributes, new_body());
@@ -65,7 +65,7 @@ class Loop {
 
  private:
   static std::ptrdiff_t at(size_t i) { return static_cast<std::ptrdiff_t>(i); }
-  Kind kind(ValueId id) const { return kinds_[at(id)]; }
+  Change change(ValueId id) const { return changes_[at(id)]; }
 
   void classify() {
     size_t parameter = 0;
@@ -74,32 +74,32 @@ class Loop {
         Value outer = outside_[node_.operands[parameter]];
         auto id = static_cast<size_t>(node.results[0]);
         if (parameter >= carries_ + slices_) {
-          kinds_[id] = Kind::fixed;
+          changes_[id] = Change::fixed;
           worth_[id] = true;  // what only constants make is left to constant folding
           fixed_[id] = outer;
         } else if (parameter >= carries_) {
-          kinds_[id] = Kind::sliced;
+          changes_[id] = Change::sliced;
           stacked_[id] = outer;
         }
         ++parameter;
       } else if (node.results.size() == 1 && !node.body) {
-        Kind kind = kind_of(node);
-        kinds_[static_cast<size_t>(node.results[0])] = kind;
-        bool worth = kind == Kind::sliced && (node.op == Op::dot_general || node.op == Op::convolution);
-        for (ValueId id : node.operands) worth |= this->kind(id) == kind && worth_[at(id)];
+        Change change = change_of(node);
+        changes_[static_cast<size_t>(node.results[0])] = change;
+        bool worth = change == Change::sliced && (node.op == Op::dot_general || node.op == Op::convolution);
+        for (ValueId id : node.operands) worth |= this->change(id) == change && worth_[at(id)];
         worth_[static_cast<size_t>(node.results[0])] = worth;
       }
     }
   }
 
-  Kind kind_of(const Node& node) const {
-    Kind most = Kind::fixed;
-    for (ValueId id : node.operands) most = std::max(most, kind(id));
-    if (most != Kind::sliced) return most;
+  Change change_of(const Node& node) const {
+    Change most = Change::fixed;
+    for (ValueId id : node.operands) most = std::max(most, change(id));
+    if (most != Change::sliced) return most;
     switch (row(node.op).op_class) {
       case OpClass::unary:
       case OpClass::binary:
-      case OpClass::ternary: return Kind::sliced;
+      case OpClass::ternary: return Change::sliced;
       default: break;
     }
     switch (node.op) {
@@ -107,11 +107,11 @@ class Loop {
       case Op::broadcast_in_dim:
       case Op::transpose:
       case Op::slice:
-      case Op::reduce: return Kind::sliced;
-      case Op::convolution: return kind(node.operands[1]) == Kind::fixed ? Kind::sliced : Kind::varying;
+      case Op::reduce: return Change::sliced;
+      case Op::convolution: return change(node.operands[1]) == Change::fixed ? Change::sliced : Change::varying;
       case Op::dot_general:
-        return kind(node.operands[1]) == Kind::fixed && node.attributes.ints("lhs_batch").empty() ? Kind::sliced : Kind::varying;
-      default: return Kind::varying;
+        return change(node.operands[1]) == Change::fixed && node.attributes.ints("lhs_batch").empty() ? Change::sliced : Change::varying;
+      default: return Change::varying;
     }
   }
 
@@ -136,7 +136,7 @@ class Loop {
   enum class Leaving { never, here, through_operands };
   Leaving leaves_as(const Node& node) const {
     ValueId id = node.results[0];
-    if (row(node.op).op_class == OpClass::leaf || kind(id) == Kind::varying || !worth_[at(id)]) return Leaving::never;
+    if (row(node.op).op_class == OpClass::leaf || change(id) == Change::varying || !worth_[at(id)]) return Leaving::never;
     bool stretches = node.op == Op::broadcast_in_dim && body_.type(id).bytes() > body_.type(node.operands[0]).bytes();
     return stretches || node.op == Op::reshape ? Leaving::through_operands : Leaving::here;
   }
@@ -159,7 +159,7 @@ class Loop {
     if (known) return known;
     const Shape& shape = body_.type(id).shape;
     const Ints extents = behind(length_, shape.extents());
-    if (kind(id) == Kind::fixed) {
+    if (change(id) == Change::fixed) {
       Ints dimensions(static_cast<size_t>(shape.rank()));
       for (size_t i = 0; i < dimensions.size(); ++i) dimensions[i] = static_cast<int64_t>(i) + 1;
       return known = broadcast_in_dim(before(id), extents, dimensions);
@@ -198,17 +198,17 @@ class Loop {
 
   std::shared_ptr<const Graph> new_body() {
     Rebuild rebuild(body_);
-    auto declare = [&](Kind wanted, const char* prefix) {
+    auto declare = [&](Change wanted, const char* prefix) {
       for (ValueId id : leaving_)
-        if (kind(id) == wanted) rebuild.map(id, rebuild.graph().input(fmt::format("{}{}", prefix, id), body_.type(id)));
+        if (change(id) == wanted) rebuild.map(id, rebuild.graph().input(fmt::format("{}{}", prefix, id), body_.type(id)));
     };
     std::vector<const Node*> parameters = body_.parameters(Graph::Role::input);
     for (size_t i = 0; i < parameters.size(); ++i) {
-      if (i == carries_ + slices_) declare(Kind::sliced, "sliced");
+      if (i == carries_ + slices_) declare(Change::sliced, "sliced");
       rebuild.copy(*parameters[i]);
     }
-    if (parameters.size() == carries_ + slices_) declare(Kind::sliced, "sliced");
-    declare(Kind::fixed, "fixed");
+    if (parameters.size() == carries_ + slices_) declare(Change::sliced, "sliced");
+    declare(Change::fixed, "fixed");
     for (const Node& node : body_.nodes())
       if (node.op != Op::parameter && (node.results.size() != 1 || !rebuild[node.results[0]])) rebuild.copy(node);
     return std::make_shared<const Graph>(rebuild.finish());
@@ -219,7 +219,7 @@ class Loop {
   const Graph& body_;
   const size_t carries_, slices_;
   const int64_t length_;
-  std::vector<Kind> kinds_;
+  std::vector<Change> changes_;
   std::vector<char> worth_;             // fixed: depends on a whole value; sliced: has a product on the way
   std::vector<Value> fixed_, stacked_;  // what was made outside, by value of the body
   std::vector<ValueId> leaving_;

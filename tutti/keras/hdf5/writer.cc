@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/keras/hdf5/checksum.h"
+#include "tutti/keras/hdf5/object_header.h"
 
 namespace tutti::keras::hdf5 {
 
@@ -16,10 +17,8 @@ void put_number(std::string& out, uint64_t value, int width) {
 
 uint32_t checksum_of(const std::string& text) { return lookup3(std::as_bytes(std::span(text.data(), text.size()))); }
 
-enum Message : uint8_t { dataspace = 1, link_info = 2, datatype = 3, fill_value = 5, link = 6, layout = 8, group_info = 10 };
-
-void put_message(std::string& out, Message type, const std::string& body) {
-  put_number(out, type, 1);
+void put_message(std::string& out, MessageType type, const std::string& body) {
+  put_number(out, static_cast<uint64_t>(type), 1);
   put_number(out, body.size(), 2);
   put_number(out, 0, 1);
   out += body;
@@ -127,16 +126,16 @@ std::string Writer::header_of(const Object& object) {
     put_number(place, 0x0103, 2);  // version 3, contiguous
     put_number(place, bytes == 0 ? nowhere : object.data, 8);
     put_number(place, bytes, 8);
-    put_message(messages, dataspace, space);
-    put_message(messages, datatype, type_message(object.value.dtype()));
-    put_message(messages, fill_value, std::string("\x03\x0a", 2));  // none of our own
-    put_message(messages, layout, place);
+    put_message(messages, MessageType::dataspace, space);
+    put_message(messages, MessageType::datatype, type_message(object.value.dtype()));
+    put_message(messages, MessageType::fill_value, std::string("\x03\x0a", 2));  // none of our own
+    put_message(messages, MessageType::layout, place);
   } else {
     std::string info(2, '\0');
     put_number(info, nowhere, 8);  // no heap, no tree: links stand here
     put_number(info, nowhere, 8);
-    put_message(messages, link_info, info);
-    put_message(messages, group_info, std::string(2, '\0'));
+    put_message(messages, MessageType::link_info, info);
+    put_message(messages, MessageType::group_info, std::string(2, '\0'));
     for (const auto& [name, child] : object.children) {
       std::string to;
       put_number(to, 1, 1);
@@ -145,7 +144,7 @@ std::string Writer::header_of(const Object& object) {
       put_number(to, name.size(), 2);
       to += name;
       put_number(to, child->header, 8);
-      put_message(messages, link, to);
+      put_message(messages, MessageType::link, to);
     }
   }
   std::string out = "OHDR";

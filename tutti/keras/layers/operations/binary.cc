@@ -12,32 +12,34 @@ namespace {
 
 using Binary = Value (*)(Value, Value);
 
-struct Pair {
+struct Operands {
   Operand a, b;
 };
-Pair pair(Call& c, std::string_view first = "x1", std::string_view second = "x2") { return {operand(c, 0, first), operand(c, 1, second)}; }
+Operands pair(Call& c, std::string_view first = "x1", std::string_view second = "x2") {
+  return {operand(c, 0, first), operand(c, 1, second)};
+}
 
 template <Binary f>
-Outputs in(Call&, const Pair& p, DType dtype) {
+Outputs in(Call&, const Operands& p, DType dtype) {
   return f(p.a.as(dtype), p.b.as(dtype));
 }
 
 // In the dtype that both are promoted to.
 template <Binary f>
 Outputs on_pair(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   return in<f>(c, p, result_type(p.a, p.b));
 }
 // The same, but bool counts as int32.
 template <Binary f>
 Outputs on_numbers(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b);
   return in<f>(c, p, dtype == DType::boolean ? DType::i32 : dtype);
 }
 template <Binary f>
 Outputs on_floats(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   return in<f>(c, p, result_type(p.a, p.b, python_float));
 }
 template <Binary f>
@@ -46,18 +48,18 @@ Outputs on_booleans(Call& c) {
 }
 template <Direction direction>
 Outputs comparison(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b);
   return compare(p.a.as(dtype), p.b.as(dtype), direction);
 }
 template <Binary f>
 Outputs on_bits(Call& c) {
-  Pair p = pair(c, "x", "y");
+  Operands p = pair(c, "x", "y");
   return in<f>(c, p, result_type(p.a, p.b));
 }
 template <Binary f>
 Outputs shifted(Call& c) {
-  Pair p = pair(c, "x", "y");
+  Operands p = pair(c, "x", "y");
   DType dtype = result_type(p.a, p.b);
   return in<f>(c, p, dtype == DType::boolean ? DType::i32 : dtype);
 }
@@ -68,7 +70,7 @@ Value apply2(Value a, Value b) {
 
 template <Op op>
 Outputs extreme_of_pair(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b);
   return extreme(c, op, p.a.as(dtype), p.b.as(dtype));
 }
@@ -134,7 +136,7 @@ Value logaddexp2(Value a, Value b) { return logaddexp_in(a, b, std::numbers::ln2
 
 // x * 2^exponent, in two factors: 2^exponent alone may overflow where the product does not.
 Outputs ldexp(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   if (!is_integer(p.b.type().dtype)) c.config.invalid("'x2' holds integers");
   DType dtype = result_type(p.a, p.b, python_float);
   Value exponent = p.b.value(), half = binary(Op::shift_right_arithmetic, exponent, full_like(exponent, 1));
@@ -157,7 +159,7 @@ Value nextafter(Value a, Value b) {
 }
 
 Outputs next_after(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b, python_float);
   Shape shape = broadcast(p.a.as(dtype).shape(), p.b.as(dtype).shape());
   return nextafter(broadcast_to(p.a.as(dtype), shape), broadcast_to(p.b.as(dtype), shape));
@@ -191,7 +193,7 @@ Value is_close(Value a, Value b, Value rtol, Value atol, bool equal_nan) {
 }
 
 Outputs isclose(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b, python_float);
   auto tolerance = [&](size_t position, std::string_view name, double otherwise) {
     auto given = find_operand(c, position, name);
@@ -201,7 +203,7 @@ Outputs isclose(Call& c) {
 }
 
 Outputs allclose(Call& c) {
-  Pair p = pair(c);
+  Operands p = pair(c);
   DType dtype = result_type(p.a, p.b, python_float);
   auto tolerance = [&](std::string_view key, double otherwise) { return scalar(c.graph, dtype, c.config.number(key, otherwise)); };
   Value close = is_close(p.a.as(dtype), p.b.as(dtype), tolerance("rtol", 1e-5), tolerance("atol", 1e-8), c.config.flag("equal_nan", false));

@@ -23,12 +23,12 @@ Reduction reduction(Call& c) {
 using Reduce = Value (*)(Value, Ints, bool);
 
 template <Reduce f>
-Outputs on_booleans(Call& c) {
+Outputs of_booleans(Call& c) {
   auto [x, axes, keepdims] = reduction(c);
   return f(convert(x, DType::boolean), axes, keepdims);
 }
 template <Reduce f>
-Outputs on_floats(Call& c) {
+Outputs of_floats(Call& c) {
   auto [x, axes, keepdims] = reduction(c);
   return f(convert(x, float_type(x.dtype())), axes, keepdims);
 }
@@ -226,10 +226,10 @@ constexpr std::string_view plain_reduction = "axis keepdims";
 
 Rows reduction_operations() {
   static const LayerRow rows[] = {
-      operation("All", on_booleans<all>, plain_reduction),
+      operation("All", of_booleans<all>, plain_reduction),
       operation("Amax", extreme<largest, maximum>, plain_reduction),
       operation("Amin", extreme<smallest, minimum>, plain_reduction),
-      operation("Any", on_booleans<any>, plain_reduction),
+      operation("Any", of_booleans<any>, plain_reduction),
       operation("Argmax", arg_extreme<argmax>, plain_reduction),
       operation("Argmin", arg_extreme<argmin>, plain_reduction),
       operation("Average", weighted_average, "axis"),
@@ -239,26 +239,26 @@ Rows reduction_operations() {
       operation("Diff", diff, "n axis"),
       operation("Logsumexp", log_sum_exp, plain_reduction),
       operation("Max", extreme<largest, maximum>, "axis keepdims initial"),
-      operation("Mean", on_floats<mean>, plain_reduction),
+      operation("Mean", of_floats<mean>, plain_reduction),
       operation("Min", extreme<smallest, minimum>, "axis keepdims initial"),
       operation("Nanargmax", arg_extreme<nan_arg<argmax, true>>, plain_reduction),
       operation("Nanargmin", arg_extreme<nan_arg<argmin, false>>, plain_reduction),
       operation("Nancumprod", nancumprod, "axis"),
       operation("Nancumsum", nancumsum, "axis"),
       operation("Nanmax", nan_extreme<largest, true>, plain_reduction),
-      operation("Nanmean", on_floats<nan_mean>, plain_reduction),
+      operation("Nanmean", of_floats<nan_mean>, plain_reduction),
       operation("Nanmin", nan_extreme<smallest, false>, plain_reduction),
       operation("Nanprod", nan_total<product, 1>, plain_reduction),
-      operation("Nanstd", on_floats<nan_deviation>, plain_reduction),
+      operation("Nanstd", of_floats<nan_deviation>, plain_reduction),
       operation("Nansum", nan_total<sum, 0>, plain_reduction),
-      operation("Nanvar", on_floats<nan_variance>, plain_reduction),
+      operation("Nanvar", of_floats<nan_variance>, plain_reduction),
       operation("Norm", norm, "ord axis keepdims", "matrix norms 2, -2 and 'nuc' are refused: they need singular values"),
       operation("Prod", total<product>, plain_reduction),
       operation("Ptp", ptp, plain_reduction),
-      operation("Std", on_floats<deviation>, plain_reduction),
+      operation("Std", of_floats<deviation>, plain_reduction),
       operation("Sum", total<sum>, plain_reduction),
       operation("Trapezoid", trapezoid, "x dx axis"),
-      operation("Var", on_floats<variance>, plain_reduction),
+      operation("Var", of_floats<variance>, plain_reduction),
   };
   return rows;
 }
