@@ -80,8 +80,12 @@ std::string escape(std::string_view text, size_t longest) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (out.size() >= longest) return out + "…";
-    size_t length = utf8_length(text, i);
     auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= 0x20 && byte < 0x7f) {  // most of it, everywhere
+      out += text[i++];
+      continue;
+    }
+    size_t length = utf8_length(text, i);
     if (length == 0 || is_control(text.substr(i, length))) {
       out += byte == '\n' ? std::string("\\n") : byte == '\t' ? std::string("\\t") : fmt::format("\\x{:02x}", byte);
       i += 1;

@@ -35,13 +35,13 @@ std::string_view plain(const Error& error) {
 // Runs `f`; errors from inside of the format get the name of the object that was asked for.
 template <class F>
 auto named(std::string_view path, F&& f) {
-  std::string name = path.empty() ? "/" : escape(path);
+  const auto name = [&] { return path.empty() ? "/" : escape(path); };
   try {
     return f();
   } catch (const Unsupported& error) {
-    unsupported("'{}': {}", name, plain(error));
+    unsupported("'{}': {}", name(), plain(error));
   } catch (const InvalidModel& error) {
-    corrupt("'{}': {}", name, plain(error));
+    corrupt("'{}': {}", name(), plain(error));
   }
 }
 
