@@ -160,6 +160,18 @@ int open_without_name(const std::filesystem::path& folder) {
   return -1;
 }
 
+// For what will be renamed to `path`; somebody else may still be faster to take it.
+std::string free_name_beside(const std::string& path) {
+  static unsigned count = 0;
+  while (true) {
+    std::string name = fmt::format("{}.{}-{}.part", path, ::getpid(), count++);
+    struct stat ignored {};
+    if (::lstat(name.c_str(), &ignored) == 0) continue;  // of a process that was killed and had this number
+    if (errno == ENOENT) return name;
+    fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), reason());
+  }
+}
+
 // Gives a file its name; where that is not allowed, a copy of it, which takes its place. Throws, and leaves it as it was.
 int with_name(int descriptor, const std::string& path, uint64_t size) {
   if (::linkat(AT_FDCWD, place_of_descriptor(descriptor).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return descriptor;
@@ -202,21 +214,14 @@ std::string place_of_output(const std::string& path) {
 
 OutputFile::OutputFile(const std::string& path) : path_(place_of_output(path)) {
   std::scoped_lock lock(unfinished().mutex);
+  temporary_ = free_name_beside(path_);
   descriptor_ = open_without_name(std::filesystem::path(path_).parent_path());
-  is_named_ = descriptor_ < 0;
-  while (true) {
-    static unsigned count = 0;
-    temporary_ = fmt::format("{}.{}-{}.part", path_, ::getpid(), count++);
-    struct stat ignored;
-    if (::lstat(temporary_.c_str(), &ignored) == 0) continue;  // of a process that was killed and had this number
-    if (errno == ENOENT && !is_named_) return;
-    if (errno == ENOENT) descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (is_named_ && descriptor_ >= 0) break;
-    if (errno == EEXIST) continue;
-    const std::string why = reason();
-    if (!is_named_) ::close(descriptor_);
-    fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), why);
+  if (descriptor_ >= 0) return;
+  while ((descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0) {
+    if (errno != EEXIST) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path_), reason());
+    temporary_ = free_name_beside(path_);
   }
+  is_named_ = true;
   unfinished().paths.insert(temporary_);
 }
 
