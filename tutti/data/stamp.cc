@@ -28,22 +28,9 @@ class StampText {
     text_.remove_prefix(1);
     return found;
   }
-  // Between `least` and `most` digits, all that stand here.
-  std::optional<int> take_digits(size_t least, size_t most) {
-    size_t count = std::min(text_.find_first_not_of("0123456789"), text_.size());
-    if (count < least || count > most) return {};
-    int value = 0;
-    std::from_chars(text_.data(), text_.data() + count, value);
-    text_.remove_prefix(count);
-    return value;
-  }
-  // Two digits, whatever follows.
-  std::optional<int> take_two() {
-    if (text_.find_first_not_of("0123456789") < 2 || text_.size() < 2) return {};
-    const int value = (text_[0] - '0') * 10 + (text_[1] - '0');
-    text_.remove_prefix(2);
-    return value;
-  }
+  std::optional<int> take_digits(size_t least, size_t most) { return tutti::take_digits(text_, least, most); }
+  // Whatever follows.
+  std::optional<int> take_two() { return tutti::take_digits(text_, 2, 2, true); }
   bool at_digit() const { return !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; }
   // Letters in either case.
   bool take_word(std::string_view word) {

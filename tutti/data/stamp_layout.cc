@@ -64,6 +64,16 @@ std::span<const StampLayout> stamp_layouts() {
   return layouts;
 }
 
+std::optional<int> take_digits(std::string_view& text, size_t least, size_t most, bool touches) {
+  size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (touches) count = std::min(count, most), least = most;
+  if (count < least || count > most) return {};
+  int value = 0;
+  std::from_chars(text.data(), text.data() + count, value);
+  text.remove_prefix(count);
+  return value;
+}
+
 namespace {
 
 constexpr std::array<std::string_view, 12> month_names = {"January", "February", "March",     "April",   "May",      "June",
@@ -84,7 +94,6 @@ class StampMatcher {
         text_.remove_prefix(1);
         continue;
       }
-      // Where numbers touch, each has all of its digits.
       const bool touches = (at > 1 && pattern_[at - 2] == '%') || (at + 2 < pattern_.size() && pattern_[at + 2] == '%');
       if (!take(pattern_[++at], touches)) return {};
     }
@@ -93,13 +102,13 @@ class StampMatcher {
   }
 
  private:
-  bool take(char what, bool all_digits) {
+  bool take(char what, bool touches) {
     StampDate& date = out_.date;
     switch (what) {
-      case 'Y': return digits(4, 4, all_digits, date.year);
-      case 'm': return digits(1, 2, all_digits, date.month);
-      case 'd': return digits(1, 2, all_digits, date.day);
-      case 'V': return digits(1, 2, all_digits, date.week) && date.week > 0;
+      case 'Y': return digits(4, 4, touches, date.year);
+      case 'm': return digits(1, 2, touches, date.month);
+      case 'd': return digits(1, 2, touches, date.day);
+      case 'V': return digits(1, 2, touches, date.week) && date.week > 0;
       case 'u': return digits(1, 1, false, date.weekday) && date.weekday >= 1 && date.weekday <= 7;
       case 'q': {
         int quarter = 0;
@@ -111,14 +120,12 @@ class StampMatcher {
     }
   }
 
-  // All digits that stand here, or as many as there may be where numbers touch.
-  bool digits(size_t least, size_t most, bool all, int& value) {
-    size_t count = std::min(text_.find_first_not_of("0123456789"), text_.size());
-    if (all) count = std::min(count, most), least = most;
-    if (count < least || count > most) return false;
-    std::from_chars(text_.data(), text_.data() + count, value);
-    if (count < most) out_.style.unpadded = true;
-    text_.remove_prefix(count);
+  bool digits(size_t least, size_t most, bool touches, int& value) {
+    const size_t before = text_.size();
+    const auto taken = take_digits(text_, least, most, touches);
+    if (!taken) return false;
+    value = *taken;
+    if (before - text_.size() < most) out_.style.unpadded = true;
     return true;
   }
 

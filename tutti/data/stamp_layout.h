@@ -45,6 +45,9 @@ struct StampMatch {
 std::optional<StampMatch> match_layout(const StampLayout& layout, std::string_view text);
 std::string layout_text(const StampLayout& layout, const StampStyle& style, std::chrono::year_month_day date);
 
+// Takes the digits that `text` begins with, from `least` to `most`; where numbers touch, as in 20210128, each has all of its digits.
+std::optional<int> take_digits(std::string_view& text, size_t least, size_t most, bool touches = false);
+
 // The calendar date of a day since 1970-01-01, and back.
 std::chrono::year_month_day date_of_day(int64_t day);
 int64_t day_of_date(std::chrono::year_month_day date);
