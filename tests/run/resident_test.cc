@@ -113,23 +113,27 @@ TEST(resident, states_and_loops_allocate_nothing_on_any_device) {
 
 TEST(resident, weights_are_packed_once_for_all_batch_sizes) {
   if (!calls_are_counted) GTEST_SKIP() << "sanitizers have an allocator of their own";
-  constexpr int64_t units = 1024, channels = 256, packed = (units * units + 16 * channels * channels) * 4;
-  const Tensor weights = RandomGraph::ramp({units, units}), kernel = RandomGraph::ramp({3, 3, channels, channels});
+  constexpr int64_t units = 1024, channels = 256, packed = units * units * 4;  // and the kernel, as much as its convolution needs
+  struct Weights {
+    Tensor matrix = RandomGraph::ramp({units, units}), kernel = RandomGraph::ramp({3, 3, channels, channels});
+  };
   CompileSettings settings;
   auto device = open_device("cpu");
-  auto bytes_of_compiling = [&](int64_t batch) {
+  auto bytes_of_compiling = [&](int64_t batch, const Weights& weights) {
     Graph graph;
     Value x = graph.input("x", {DType::f32, {batch, units}}), image = graph.input("image", {DType::f32, {batch, 8, 8, channels}});
-    Value w = graph.parameter(Graph::Role::weight, "w", weights.type(), weights);
-    Value k = graph.parameter(Graph::Role::weight, "k", kernel.type(), kernel);
+    Value w = graph.parameter(Graph::Role::weight, "w", weights.matrix.type(), weights.matrix);
+    Value k = graph.parameter(Graph::Role::weight, "k", weights.kernel.type(), weights.kernel);
     graph.output("y", dot_general(x, w, {{}, {}, {1}, {0}}));
     graph.output("z", convolution(image, k, {{1, 1}, {1, 1}, {1, 1}}));
     const int64_t before = count_calls().bytes;
     device->compile(graph, settings);
     return count_calls().bytes - before;
   };
-  EXPECT_GT(bytes_of_compiling(1), packed);
-  EXPECT_LT(bytes_of_compiling(2), packed / 2);
+  const Weights known, others;
+  bytes_of_compiling(1, known);
+  const int64_t again = std::min(bytes_of_compiling(2, known), bytes_of_compiling(2, known));  // one may begin a block for many weights
+  EXPECT_GT(bytes_of_compiling(2, others), again + packed);
 }
 
 // In strict mode the kernel ends a process that calls it for anything but read, write and exit.
