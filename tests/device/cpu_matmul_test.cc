@@ -220,6 +220,33 @@ TEST(cpu_matmul, batched_products_pack_as_they_go) {
   }
 }
 
+// Three heads of attention on two threads: one of the products is cut.
+TEST(cpu_matmul, few_products_are_divided_by_rows) {
+  const int64_t k = 24, n = 40;
+  for (int64_t batch : {1, 3, 5})
+    for (int64_t m : {9, 25, 64})
+      for (const bool transposed : {false, true}) {
+        const auto a = normal_floats(batch * m * k, 1), b = normal_floats(batch * n * k, 2), bias = normal_floats(n, 3);
+        BatchedMatmul product{batch, m, k, n, k, m * k, n, 1, n * k, n, m * n};
+        if (transposed) {
+          product.b_row_stride = 1;
+          product.b_column_stride = k;
+        }
+        const auto residual = normal_floats(batch * m * n, 4);
+        Epilogue epilogue = relu(bias.data());
+        epilogue.residual = residual.data();
+        epilogue.residual_stride = n;
+        const auto run = [&](int threads) {
+          std::vector<float> c(static_cast<size_t>(batch * m * n), 77.0f);
+          Floats workspace(product.workspace(threads));
+          product.run(a.data(), b.data(), epilogue, c.data(), workspace.data(), threads);
+          return c;
+        };
+        const auto alone = run(1);
+        for (int threads : {2, 3, 4}) EXPECT_EQ(run(threads), alone) << batch << " of " << m << " rows, " << threads << " threads";
+      }
+}
+
 // Those too small to be packed as well, and the edges between: B as it is or transposed, with gaps between rows, with and without a bias.
 TEST(cpu_matmul, small_batched_products_agree_with_plain_loops) {
   const int64_t batch = 3;

@@ -37,15 +37,17 @@ TEST(cpu_team, things_are_shared_whole) {
         const int64_t pieces = pieces_of(count, threads, least);
         EXPECT_LE(pieces, 4 * threads);
         for (bool backwards : {false, true}) {
-          std::vector<std::atomic<int>> seen(41);
-          share(
-              count, threads, pieces,
-              [&](int64_t begin, int64_t end, int) {
-                EXPECT_LT(begin, end);
-                for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
-              },
-              backwards);
-          for (int64_t i = 0; i < 41; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i < count) << threads << " " << count << " " << i;
+          for (int64_t granule : {1, 4}) {
+            std::vector<std::atomic<int>> seen(41);
+            share(
+                count, threads, pieces,
+                [&](int64_t begin, int64_t end, int) {
+                  EXPECT_LT(begin, end);
+                  for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+                },
+                backwards, granule);
+            for (int64_t i = 0; i < 41; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i < count) << threads << " " << count << " " << i;
+          }
         }
       }
     }

@@ -32,9 +32,10 @@ inline int64_t pieces_of(int64_t count, int threads, int64_t least = 1) {
 }
 
 // body(begin, end, slot) for pieces of [0, count). A thread's own pieces get smaller and smaller: others take the last ones, and when a
-// thread is slower than the others, they wait for a small piece of it. backwards: each begins at the end of its own.
+// thread is slower than the others, they wait for a small piece of it. backwards: each begins at the end of its own. granule: a thread's
+// pieces are made of so many things, which the body does best together.
 template <class Body>
-void share(int64_t count, int threads, int64_t pieces, const Body& body, bool backwards = false) {
+void share(int64_t count, int threads, int64_t pieces, const Body& body, bool backwards = false, int64_t granule = 1) {
   if (threads <= 1 || pieces <= 1) {
     if (count > 0) body(int64_t{0}, count, 0);
     return;
@@ -42,9 +43,9 @@ void share(int64_t count, int threads, int64_t pieces, const Body& body, bool ba
   const int64_t each = pieces % threads == 0 ? pieces / threads : 1, owners = pieces / each;
   team(threads, pieces, [&](int64_t piece, int slot) {
     const int64_t own = count * (piece / each) / owners, next = count * (piece / each + 1) / owners;
-    const auto place = [&](int64_t i) {
-      return (next - own) * (i * (2 * each + 1 - i)) / (each * (each + 1));
-    };  // own one i has each - i parts
+    const auto place = [&](int64_t i) {  // own one i has each - i parts
+      return i == each ? next - own : (next - own) * (i * (2 * each + 1 - i)) / (each * (each + 1)) / granule * granule;
+    };
     const int64_t begin = place(piece % each), end = place(piece % each + 1);
     if (begin < end) backwards ? body(next - end, next - begin, slot) : body(own + begin, own + end, slot);
   });

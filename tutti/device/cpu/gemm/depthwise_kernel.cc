@@ -136,8 +136,8 @@ HWY_INLINE void sum_two_rows(const DepthwiseCall& call, const DepthwiseRows& win
 }
 
 // Two rows at once of a kernel of 3 rows and columns. Weights come into registers with the first row of the image that needs them, and stay
-// for the second one if there is room. Left, Right: the first or the last of the places that the windows cover is outside. What does not change from vector to vector is at hand in locals: for the compiler, results may be stored
-// over the call.
+// for the second one if there is room. Left, Right: the first or the last of the places that the windows cover is outside. What does not
+// change from vector to vector is at hand in locals: for the compiler, results may be stored over the call.
 template <int Pixels, int Stride, bool Left, bool Right>
 void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, float* y) {
   const Tag d;

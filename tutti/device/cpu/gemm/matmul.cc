@@ -14,7 +14,8 @@ namespace {
 // Rows of A, in floats, that stay in the second-level cache while the panels pass by.
 constexpr int64_t kRowsBlock = int64_t{48} * 1024;
 // Rows of a piece that make up for reading all of B, from the second-level cache or from beyond.
-constexpr int64_t kFewRows = 12, kManyRows = 48;
+constexpr int64_t kFewRows = 12, kManyRows = 32;
+constexpr int64_t kRowsOfTiles = 8;                    // whole tiles of every target's kernels
 constexpr int64_t kLeastOfPiece = int64_t{16} * 1024;  // products
 constexpr int64_t kNearMatrix = int64_t{64} * 1024;    // floats
 
@@ -197,8 +198,9 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
         divided.count(), threads, pieces, [&](int64_t begin, int64_t end, int) { divided.each(begin, end, rows_of_panels); }, backwards);
     return;
   }
-  share(rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows),
-        [&](int64_t first, int64_t last, int) { rows_of_panels(first, last, 0, b.size()); });
+  share(
+      rows, threads, pieces_of(rows, threads, near ? kFewRows : kManyRows),
+      [&](int64_t first, int64_t last, int) { rows_of_panels(first, last, 0, b.size()); }, false, kRowsOfTiles);
 }
 
 int64_t BatchedMatmul::workspace(int threads) const {
@@ -226,35 +228,54 @@ bool BatchedMatmul::is_near_turned() const {
 void BatchedMatmul::run_near_turned(int64_t i, const float* a, const float* b, float* c) const {
   float turned[kTurnedFloats];
   const BatchedMatmul other{batch, columns, depth, rows, 1, b_step, a_column_stride, 1, a_step, rows, 0, 0, b_row_stride};
-  other.run_near(i, b, a, {}, turned);
+  other.run_near(other.whole(i), b, a, {}, turned);
   reference::transpose_floats(turned, rows, rows, columns, c + i * c_step, c_stride);
 }
 
-void BatchedMatmul::run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const {
-  const Epilogue epilogue = of_product(i, all);
+void BatchedMatmul::run_near(const Part& part, const float* a, const float* b, const Epilogue& all, float* c) const {
+  const int64_t i = part.product, count = part.last - part.first;
+  const Epilogue epilogue = of_product(i, all).from_row(part.first);
   const NearKernels& kernels = near_kernels();
   const Panels panels = panels_at(b + i * b_step, depth, columns, LeftRows::several);
   NearCall call{.panel = {}, .a_step = a_column_stride, .b_stride = b_row_stride};
-  call.panel.a.data = a + i * a_step;
+  call.panel.a.data = a + i * a_step + part.first * a_stride;
   call.panel.a.stride = a_stride;
-  call.panel.a.count = rows;
+  call.panel.a.count = count;
   call.panel.a.depth = depth;
   call.panel.c_stride = c_stride;
   call.panel.epilogue = &epilogue;
+  c += i * c_step + part.first * c_stride;
   for (int64_t panel = 0; panel < panels.size(); ++panel) {
     const int64_t column = panels.column(panel);
     call.panel.b = panels.data + column;
     call.panel.columns = columns - column;
-    call.panel.c = c + i * c_step + column;
+    call.panel.c = c + column;
     call.panel.bias = epilogue.bias ? epilogue.bias + column : nullptr;
     call.panel.residual = epilogue.residual ? epilogue.residual + column : nullptr;
     (a_column_stride == 1 ? kernels.rows : kernels.columns)[panels.vectors(panel)](call);
   }
-  if (!epilogue.in_registers()) activate(epilogue, c + i * c_step, rows, columns, c_stride);
+  if (!epilogue.in_registers()) activate(epilogue, c, count, columns, c_stride);
 }
 
-void BatchedMatmul::multiply(int64_t i, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads) const {
-  matmul(rows, a + i * a_step, a_stride, panels, of_product(i, all), c + i * c_step, c_stride, threads);
+void BatchedMatmul::multiply(const Part& part, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads) const {
+  const auto [i, first, last] = part;
+  matmul(last - first, a + i * a_step + first * a_stride, a_stride, panels, of_product(i, all).from_row(first),
+         c + i * c_step + first * c_stride, c_stride, threads);
+}
+
+// body(part, slot): whole products, one after the other; where they are few and threads would get more of them than others, the threads get
+// as many rows instead.
+template <class Body>
+void BatchedMatmul::each_part(int threads, const Body& body) const {
+  if (threads <= 1 || batch % threads == 0 || batch >= 4 * threads || batch * rows < kFewRows * threads)
+    return team(threads, batch, [&](int64_t i, int slot) { body(whole(i), slot); });
+  share(
+      batch * rows, threads, pieces_of(batch * rows, threads, std::max(kFewRows, rows)),
+      [&](int64_t begin, int64_t end, int slot) {
+        for (int64_t i = begin / rows; i * rows < end; ++i)
+          body(Part{i, std::max<int64_t>(begin - i * rows, 0), std::min(end - i * rows, rows)}, slot);
+      },
+      false, kRowsOfTiles);
 }
 
 // By the shape of B alone: what a row gives does not depend on how many there are.
@@ -313,34 +334,24 @@ void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue
   if (is_column()) return run_column(a, b, epilogue, c, workspace, threads);
   if (is_tiny() && a_column_stride == 1 && is_plain(epilogue)) return run_tiny(a, b, c, threads);
   if (is_tiny_by_columns() && is_plain(epilogue)) return run_tiny_by_columns(a, b, c, threads);
-  const bool divides = batch < threads;  // each product between the threads
-  if (!divides && is_near() && is_near_turned() && is_plain(epilogue))
+  if (batch >= threads && is_near() && is_near_turned() && is_plain(epilogue))
     return team(threads, batch, [&](int64_t i, int) { run_near_turned(i, a, b, c); });
-  if (is_near() && !divides) return team(threads, batch, [&](int64_t i, int) { run_near(i, a, b, epilogue, c); });
-  if (is_near()) {
-    for (int64_t i = 0; i < batch; ++i)
-      share(rows, threads, pieces_of(rows, threads, kFewRows), [&](int64_t first, int64_t last, int) {
-        BatchedMatmul part = *this;
-        part.rows = last - first;
-        part.run_near(i, a + first * a_stride, b, epilogue.from_row(first), c + first * c_stride);
-      });
-    return;
-  }
+  if (is_near()) return each_part(threads, [&](const Part& part, int) { run_near(part, a, b, epilogue, c); });
   const int64_t size = cpu::packed_size(depth, columns);
   const Panels all = panels_at(workspace, depth, columns, left());
-  if (divides) {
+  if (batch < threads) {  // each product between the threads
     for (int64_t i = 0; i < batch; ++i) {
       cpu::pack(matrix(b, i), all, workspace);
-      multiply(i, a, all, epilogue, c, threads);
+      multiply(whole(i), a, all, epilogue, c, threads);
     }
     return;
   }
-  team(threads, batch, [&](int64_t i, int slot) {
+  each_part(threads, [&](const Part& part, int slot) {
     Panels panels = all;
     float* place = workspace + slot * size;
     panels.data = place;
-    cpu::pack(matrix(b, i), panels, place);
-    multiply(i, a, panels, epilogue, c);
+    cpu::pack(matrix(b, part.product), panels, place);
+    multiply(part, a, panels, epilogue, c);
   });
 }
 
@@ -358,7 +369,7 @@ void BatchedMatmul::run_panels(const float* a, const Panels& first, const Epilog
   const int64_t size = cpu::packed_size(depth, columns);
   if (batch < threads) {  // each product between the threads
     Panels panels = first;
-    for (int64_t i = 0; i < batch; ++i, panels.data += size) multiply(i, a, panels, epilogue, c, threads);
+    for (int64_t i = 0; i < batch; ++i, panels.data += size) multiply(whole(i), a, panels, epilogue, c, threads);
     return;
   }
   share(
@@ -368,7 +379,7 @@ void BatchedMatmul::run_panels(const float* a, const Panels& first, const Epilog
         for (int64_t n = 0; n < end - begin; ++n) {
           const int64_t i = backwards ? end - 1 - n : begin + n;
           panels.data = first.data + i * size;
-          multiply(i, a, panels, epilogue, c);
+          multiply(whole(i), a, panels, epilogue, c);
         }
       },
       backwards);

@@ -53,8 +53,14 @@ struct BatchedMatmul {
   Epilogue of_product(int64_t i, const Epilogue& all) const { return all.moved(i * bias_step, i * c_step); }
   bool is_near_turned() const;
   void run_near_turned(int64_t i, const float* a, const float* b, float* c) const;
-  void run_near(int64_t i, const float* a, const float* b, const Epilogue& all, float* c) const;
-  void multiply(int64_t i, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads = 1) const;
+  struct Part {  // rows of a product
+    int64_t product, first, last;
+  };
+  Part whole(int64_t i) const { return {i, 0, rows}; }
+  template <class Body>
+  void each_part(int threads, const Body& body) const;
+  void run_near(const Part& part, const float* a, const float* b, const Epilogue& all, float* c) const;
+  void multiply(const Part& part, const float* a, const Panels& panels, const Epilogue& all, float* c, int threads = 1) const;
 };
 
 }  // namespace tutti::cpu
