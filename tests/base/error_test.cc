@@ -46,6 +46,13 @@ TEST(error, names_of_thousands_of_characters_show_their_ends) {
   message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", accents); });
   EXPECT_LT(message.size(), 400u);
   EXPECT_EQ(message.find("\\x"), std::string::npos) << message;  // characters stay whole
+  for (const std::string& name : {accents, "x" + accents}) {
+    message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", name); });
+    EXPECT_EQ(message.find("\\x"), std::string::npos) << message;
+    EXPECT_PRED2(contains, message, "éé'");
+  }
+  message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "{}", std::string(5000, '\x80')); });  // no characters at all
+  EXPECT_LT(message.size(), 2000u);
 }
 
 TEST(error, unknown_names_get_their_nearest_neighbours) {

@@ -12,17 +12,19 @@ namespace {
 // A name of thousands of characters would drown its message: of so long a word the two ends stay.
 std::string with_short_words(std::string_view text) {
   constexpr size_t longest = 400, end = 150;
-  const auto at_character = [&](size_t i) {
-    while ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80 && text[i - 1] != ' ') --i;
+  const auto character_at = [&](size_t i) {  // where the one begins that this byte is a part of
+    for (int back = 0; back < 3 && (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; ++back) --i;
     return i;
   };
   std::string out;
   for (size_t begin = 0; begin < text.size();) {
     const size_t after = std::min(text.find(' ', begin), text.size() - 1) + 1;
-    if (after - begin <= longest)
+    if (after - begin <= longest) {
       out += text.substr(begin, after - begin);
-    else
-      out.append(text.substr(begin, at_character(begin + end) - begin)).append("…").append(text.substr(at_character(after - end), end));
+    } else {
+      const size_t cut = character_at(begin + end), rest = character_at(after - end);
+      out.append(text.substr(begin, cut - begin)).append("…").append(text.substr(rest, after - rest));
+    }
     begin = after;
   }
   return out;
