@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tutti/base/cores.h"
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/base/stopwatch.h"
@@ -63,7 +64,11 @@ class Fitting {
     out_.start_seconds = start.seconds();
     since_ = {};
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < at_once_; ++i) others.emplace_back([this] { work(); });
+    for (size_t i = 1; i < at_once_; ++i)
+      others.emplace_back([this, i, core = this_core()] {
+        begin_beside(core, i);
+        work();
+      });
     work();
     others.clear();
     out_.seconds = std::max(0.0, since_.seconds() - writing_ / static_cast<double>(at_once_));
