@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr double turn = 0.01;  // seconds: enough that a team finds its weights in the cache, few enough that all jobs move on together
 
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
-constexpr size_t many_results = 32;
+constexpr size_t many_results = 8;
 
 // What cannot be told is an error: a run that is to go on must not begin anew.
 bool is_there(const std::string& path) {
