@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tutti/base/cores.h"
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/base/stopwatch.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr double turn = 0.01;  // seconds: enough that a team finds its weights in the cache, few enough that all jobs move on together
 
 // Many small results are made durable all at once: to wait for the disk for each takes longer than to train it.
-constexpr size_t many_results = 32;
+constexpr size_t many_results = 8;
 
 // What cannot be told is an error: a run that is to go on must not begin anew.
 bool is_there(const std::string& path) {
@@ -63,7 +64,11 @@ class Fitting {
     out_.start_seconds = start.seconds();
     since_ = {};
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < at_once_; ++i) others.emplace_back([this] { work(); });
+    for (size_t i = 1; i < at_once_; ++i)
+      others.emplace_back([this, i, core = this_core()] {
+        begin_beside(core, i);
+        work();
+      });
     work();
     others.clear();
     out_.seconds = std::max(0.0, since_.seconds() - writing_ / static_cast<double>(at_once_));

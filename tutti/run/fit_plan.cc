@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/stopwatch.h"
 
 namespace tutti {
 
@@ -18,11 +19,20 @@ constexpr std::pair<std::string_view, FitArrangement> fit_arrangements[] = {
 constexpr double long_enough_step = 2e-3;
 // Members of a team that are tried: more share the cost of a step's start, fewer stay in a core's cache.
 constexpr size_t sizes[] = {8, 32, 128};
+// Trying is a part of the run: each way is timed for a fiftieth of what the jobs take one by one, within these bounds in seconds, and no
+// other size is tried once all that was, compilation included, has taken a tenth.
+constexpr double least_trial = 1e-3, most_trial = 0.02, part_of_work = 0.02, most_of_work = 0.1;
 
 std::vector<size_t> first_members(size_t count) {
   std::vector<size_t> out(count);
   std::iota(out.begin(), out.end(), 0);
   return out;
+}
+
+double seconds_of_all(const FitGroup& group, double step, size_t at_once) {
+  int64_t steps = 0;
+  for (const Trainer* trainer : group.members()) steps += trainer->expected_steps();
+  return static_cast<double>(steps) * step / static_cast<double>(at_once);
 }
 
 Json kind_json(const StepKind& kind) { return JsonList{kind.training, kind.batch, kind.steps}; }
@@ -99,7 +109,12 @@ FitPlan plan_fit(const std::shared_ptr<SharedPrograms>& programs, FitArrangement
     out.reason = fmt::format("{} does not compute, so the fewest kernels count", programs->device()->name());
     return out;
   }
-  out.times.push_back({1, FitTeam(programs, first_members(1), false).measure()});
+  const Stopwatch trying;
+  FitTeam one(programs, first_members(1), false);
+  out.times.push_back({1, one.measure(least_trial)});
+  const double work = seconds_of_all(group, out.times[0].seconds, at_once);
+  const double trial = std::clamp(part_of_work * work, least_trial, most_trial);
+  if (trial > least_trial) out.times[0].seconds = std::min(out.times[0].seconds, one.measure(trial));
   if (out.times[0].seconds > long_enough_step) {
     out.reason = fmt::format("a step takes {:.1f} ms, so stacking gains little", out.times[0].seconds * 1e3);
     return out;
@@ -108,11 +123,15 @@ FitPlan plan_fit(const std::shared_ptr<SharedPrograms>& programs, FitArrangement
   for (size_t size : sizes)
     if (size < largest) tried.push_back(size);
   tried.push_back(largest);
-  for (size_t size : tried) out.times.push_back({size, FitTeam(programs, first_members(size), true).measure()});
+  for (size_t size : tried) {
+    if (out.times.size() > 1 && trying.seconds() > most_of_work * work) break;
+    out.times.push_back({size, FitTeam(programs, first_members(size), true).measure(trial)});
+  }
   const auto best =
       std::min_element(out.times.begin(), out.times.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
   out.stacked = best->together > 1;
   out.together = best->together;
+  programs->keep_stacked(out.stacked ? out.together : 0);
   return out;
 }
 

@@ -30,30 +30,35 @@ std::unique_ptr<Program> compile_step(Device& device, const Graph& graph, StepKi
 
 }  // namespace
 
-Program& SharedPrograms::program(StepKind kind) {
-  std::unique_ptr<Program>& program = programs_[kind];
-  if (program != nullptr) return *program;
-  std::lock_guard alone(compiling);
+std::unique_ptr<Program> SharedPrograms::compile(StepKind kind, size_t stacked, StateBuffers* states) const {
   CompileSettings settings;
   settings.threads = threads_;
-  program = compile_step(*device_, group_.graph(kind), kind, settings);
+  settings.states = states;
+  std::lock_guard alone(compiling);
+  if (stacked == 0) return compile_step(*device_, group_.graph(kind), kind, settings);
+  return compile_step(*device_, group_.stacked_graph(kind, static_cast<int64_t>(stacked)), kind, settings);
+}
+
+Program& SharedPrograms::program(StepKind kind, size_t stacked) {
+  std::unique_ptr<Program>& program = programs_[{kind, stacked}];
+  if (program == nullptr) program = compile(kind, stacked, nullptr);
   return *program;
 }
 
-std::unique_ptr<Program> SharedPrograms::with_states(StepKind kind, StateBuffers& states) {
+std::unique_ptr<Program> SharedPrograms::with_states(StepKind kind, size_t stacked, bool shared, StateBuffers& states) {
+  if (!shared) return compile(kind, stacked, &states);
   std::lock_guard lock(mutex_);
-  if (group_.members().size() > 1) return program(kind).context(&states);
-  // Nobody to share it with: one that is never run itself would only take memory.
-  std::lock_guard alone(compiling);
-  CompileSettings settings;
-  settings.threads = threads_;
-  settings.states = &states;
-  return compile_step(*device_, group_.graph(kind), kind, settings);
+  return program(kind, stacked).context(&states);
+}
+
+void SharedPrograms::keep_stacked(size_t stacked) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(programs_, [&](const auto& entry) { return entry.first.second != 0 && entry.first.second != stacked; });
 }
 
 bool SharedPrograms::computes() {
   std::lock_guard lock(mutex_);
-  return program(group_.first_kind()).computes();
+  return program(group_.first_kind(), 0).computes();
 }
 
 // One program with its arguments, for `models` members at once.
@@ -182,16 +187,10 @@ void FitTeam::make_states(const std::vector<std::vector<Tensor>>& values) {
 FitTeam::Step& FitTeam::step_for(StepKind kind, bool by_one) {
   std::unique_ptr<Step>& step = (by_one ? single_steps_ : steps_)[kind];
   if (step != nullptr) return *step;
-  if (!stacked_ || by_one) {
-    step = std::make_unique<Step>(1, programs_->with_states(kind, by_one ? single_states_ : states_), device_);
-    return *step;
-  }
-  const Graph graph = group_.stacked_graph(kind, std::ssize(members_));
-  CompileSettings settings;
-  settings.threads = programs_->threads();
-  settings.states = &states_;
-  std::lock_guard lock(compiling);
-  step = std::make_unique<Step>(members_.size(), compile_step(device_, graph, kind, settings), device_);
+  const size_t stacked = stacked_ && !by_one ? members_.size() : 0, others = group_.members().size() - std::max<size_t>(stacked, 1);
+  const bool shared = is_first_size_ && others >= stacked && others > 0;
+  step = std::make_unique<Step>(std::max<size_t>(stacked, 1),
+                                programs_->with_states(kind, stacked, shared, by_one ? single_states_ : states_), device_);
   return *step;
 }
 
@@ -301,6 +300,7 @@ void FitTeam::leave_stopped_behind() {
       indices.push_back(member->index());
     }
   steps_.clear();
+  is_first_size_ = false;
   make_members(indices);
   make_states(values);
 }
@@ -331,8 +331,7 @@ void FitTeam::run(double seconds, size_t at_once, const Stepped& stepped) {
 
 double FitTeam::seconds_each(size_t members) const { return since_.seconds() / static_cast<double>(members * at_once_); }
 
-double FitTeam::measure() {
-  constexpr double enough = 0.02;  // seconds
+double FitTeam::measure(double seconds) {
   constexpr int least = 3;
   Step& step = step_for(group_.first_kind(), false);
   active_.clear();
@@ -341,7 +340,7 @@ double FitTeam::measure() {
   compute(step, active_);
   double best = 1e30;
   const Stopwatch all;
-  for (int i = 0; i < least || all.seconds() < enough; ++i) {
+  for (int i = 0; i < least || all.seconds() < seconds; ++i) {
     const Stopwatch watch;
     compute(step, active_);
     best = std::min(best, watch.seconds());

@@ -11,24 +11,29 @@
 
 namespace tutti {
 
-// The steps of one job compiled, for any number of jobs of the group, each with states of its own.
+// The steps of a group compiled, of one job and of several stacked, each for any number of teams with states of their own.
 class SharedPrograms {
  public:
   SharedPrograms(const FitGroup& group, std::shared_ptr<Device> device, int threads)
       : group_(group), device_(std::move(device)), threads_(threads) {}
-  std::unique_ptr<Program> with_states(StepKind kind, StateBuffers& states);
+  // For so many jobs stacked; 0: for one that is not. Not shared: nobody else will ask for it, and one that is never run itself would only
+  // take memory.
+  std::unique_ptr<Program> with_states(StepKind kind, size_t stacked, bool shared, StateBuffers& states);
+  // Of those stacked only so many are still wanted.
+  void keep_stacked(size_t stacked);
   bool computes();  // else the device plans only
   const FitGroup& group() const { return group_; }
   const std::shared_ptr<Device>& device() const { return device_; }
   int threads() const { return threads_; }  // of a program; 0: as many as the work is worth
 
  private:
-  Program& program(StepKind kind);
+  std::unique_ptr<Program> compile(StepKind kind, size_t stacked, StateBuffers* states) const;
+  Program& program(StepKind kind, size_t stacked);
   const FitGroup& group_;
   std::shared_ptr<Device> device_;
   int threads_;
   std::mutex mutex_;
-  std::map<StepKind, std::unique_ptr<Program>> programs_;
+  std::map<std::pair<StepKind, size_t>, std::unique_ptr<Program>> programs_;
 };
 
 class FitTeam {
@@ -47,8 +52,9 @@ class FitTeam {
   std::vector<Trainer*> live() const;  // those that go on
   void drop(const Trainer& trainer);   // no longer one of them
 
-  // Seconds a member of a step of the most frequent kind, the fastest of some. The members' values are worth nothing afterwards.
-  double measure();
+  // Seconds a member of a step of the most frequent kind, the fastest of those of so long. The members' values are worth nothing
+  // afterwards.
+  double measure(double seconds);
 
  private:
   struct Step;
@@ -71,6 +77,7 @@ class FitTeam {
   const FitGroup& group_;
   Device& device_;
   bool stacked_;
+  bool is_first_size_ = true;  // no member has been left behind
   std::set<StepKind> by_one_;
   std::vector<std::unique_ptr<Member>> members_;
   StateBuffers states_, single_states_;

@@ -1,6 +1,7 @@
 // Replicas that are threads of this process.
 #include <thread>
 
+#include "tutti/base/cores.h"
 #include "tutti/base/error.h"
 #include "tutti/device/host.h"
 #include "tutti/run/parallel_host.h"
@@ -23,7 +24,11 @@ class ThreadReplicas : public Replicas {
 
   void begin() override {
     goes_on_ = true;
-    for (size_t i = 1; i < replicas_.size(); ++i) others_.emplace_back([this, i] { work(*replicas_[i]); });
+    for (size_t i = 1; i < replicas_.size(); ++i)
+      others_.emplace_back([this, i, core = this_core()] {
+        begin_beside(core, i);
+        work(*replicas_[i]);
+      });
   }
 
   void end() override {
