@@ -62,6 +62,32 @@ class Usage(program.ProgramTest):
         self.assertRegex(run.err, r"^tutti: read '.*' in ")
 
 
+class Limits(program.ProgramTest):
+    def test_a_thread_that_is_not_to_be_had_is_an_error(self):
+        if self.sanitized:
+            self.skipTest("a sanitized program's memory cannot be limited")
+        (self.folder / "photos").mkdir()
+        (self.folder / "photos/empty.png").touch()
+        np.save(self.folder / "x.npy", np.zeros((4, 4), "float32"))
+        image = program.DATA / "image.keras"
+        for words in (["predict", image, "photos", "-o", "y.csv", "--workers", 3], ["predict", DENSE, "x.npy"], ["serve", DENSE, "--socket", "socket", "--http", "nowhere"]):
+            ends = [self.run_program("--quiet", *words, memory_mib=memory, stack_mib=100, environment={"TUTTI_THREADS": "3"}).err for memory in range(100, 1500, 100)]
+            self.assertIn("[threads] the system starts no more threads", ends[0])
+            self.assertGreater(len(set(ends)), 1, "with enough it does something")
+
+    def test_what_is_said_to_closed_streams_stands_in_no_output(self):
+        (self.folder / "photos").mkdir()
+        for name in ("a.png", "b.png"):
+            (self.folder / "photos" / name).touch()
+        words = [self.program, "predict", program.DATA / "image.keras", "photos", "-o"]
+        for output, closed in {"y.csv": "", "out.csv": ">&-", "err.csv": "2>&-", "both.csv": ">&- 2>&-", "all.csv": "<&- >&- 2>&-"}.items():
+            run = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *map(str, words), output], cwd=self.folder, capture_output=True, timeout=60)
+            self.assertEqual(run.returncode, 1)
+            self.assertEqual((self.folder / output).read_text(), (self.folder / "y.csv").read_text(), closed)
+        run = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *map(str, words[:3]), "--files", "-", "-o", "z.csv"], cwd=self.folder, capture_output=True, timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (1, b"tutti: error: [input] cannot read '-': Bad file descriptor\n"))
+
+
 class Devices(program.ProgramTest):
     def test_lists_what_is_there(self):
         self.assertRegex(self.succeed("devices").out, r"(?m)^reference +host ")

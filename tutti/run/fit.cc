@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/device/host.h"
 #include "tutti/run/fit_report.h"
@@ -63,7 +64,7 @@ class Fitting {
     out_.start_seconds = start.seconds();
     since_ = {};
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < at_once_; ++i) others.emplace_back([this] { work(); });
+    for (size_t i = 1; i < at_once_; ++i) others.push_back(start_thread<std::jthread>([this] { work(); }));
     work();
     others.clear();
     out_.seconds = std::max(0.0, since_.seconds() - writing_ / static_cast<double>(at_once_));
