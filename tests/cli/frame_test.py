@@ -15,9 +15,11 @@ DENSE = program.DATA / "dense.keras"
 class Usage(program.ProgramTest):
     def test_help_lists_the_verbs_and_each_verb_helps(self):
         run = self.succeed("--help")
-        for verb in ("devices", "explain", "inspect", "predict"):
+        for verb in ("bench", "compile", "devices", "ensemble", "explain", "fit", "forecast", "inspect", "predict", "scale", "serve"):
             self.assertIn(f"\n  {verb} ", run.out)
-            self.assertIn(f"tutti {verb}", self.succeed(verb, "--help").out)
+            help = self.succeed(verb, "--help").out
+            self.assertIn(f"tutti {verb}", help)
+            self.assertIn("--json", help)
         self.assertIn("--batch", self.succeed("predict", "--help").out)
 
     def test_version(self):
