@@ -71,8 +71,11 @@ class Limits(program.ProgramTest):
         (self.folder / "photos").mkdir()
         (self.folder / "photos/empty.png").touch()
         np.save(self.folder / "x.npy", np.zeros((4, 4), "float32"))
+        (self.folder / "jobs.toml").write_text('[[job]]\nname = "a"\nbuild = "dense 2"\ninput = [4]\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\nepochs = 1\n')
+        np.save(self.folder / "y.npy", np.zeros((4, 2), "float32"))
         image = program.DATA / "image.keras"
-        for words in (["predict", image, "photos", "-o", "y.csv", "--workers", 3], ["predict", DENSE, "x.npy"], ["serve", DENSE, "--socket", "socket", "--http", "nowhere"]):
+        fit = ["fit", "jobs.toml", "--out", "trained", "--threads", 1, "--devices", 4]
+        for words in (fit, ["predict", image, "photos", "-o", "y.csv", "--workers", 3], ["predict", DENSE, "x.npy"], ["serve", DENSE, "--socket", "socket", "--http", "nowhere"]):
             ends = [self.run_program("--quiet", *words, memory_mib=memory, stack_mib=100, environment={"TUTTI_THREADS": "3"}).err for memory in range(100, 1500, 100)]
             self.assertIn("[threads] the system starts no more threads", ends[0])
             self.assertGreater(len(set(ends)), 1, "with enough it does something")
