@@ -19,7 +19,7 @@ Model ensemble(const std::vector<Model>& members, Reduce reduce) { return ensemb
 CompiledModel compile(const Model& model, const CompileOptions& options) { return {model, options}; }
 
 std::vector<Tensor> Model::predict(const std::vector<Tensor>& inputs, int64_t batch, const std::string& device) const {
-  return BatchPredictor(model_, {.batch = batch, .device = device}).predict(inputs);
+  return BatchPredictor(shared(), {.batch = batch, .device = device}).predict(inputs);
 }
 
 void CompiledModel::check_single_floats() const {

@@ -16,6 +16,7 @@
 //   remote(input, output);
 //
 // Errors are exceptions derived from tutti::Error, each one line that says where, which rule, and the values. The library never prints.
+// A model that was moved from says so when it is used.
 #pragma once
 
 #include <memory>
@@ -39,11 +40,14 @@ namespace tutti {
 class Model {
  public:
   explicit Model(std::shared_ptr<const keras::AnyModel> model) : model_(std::move(model)) {}
-  const std::vector<keras::ModelInput>& inputs() const { return model_->inputs(); }  // name, dtype, shape (-1: any)
-  const std::vector<std::string>& output_names() const { return model_->output_names(); }
+  const std::vector<keras::ModelInput>& inputs() const { return shared()->inputs(); }  // name, dtype, shape (-1: any)
+  const std::vector<std::string>& output_names() const { return shared()->output_names(); }
   // What the file asks for and is refused; empty for a model that can run.
-  const std::vector<std::string>& problems() const { return model_->problems(); }
-  const std::shared_ptr<const keras::AnyModel>& shared() const { return model_; }
+  const std::vector<std::string>& problems() const { return shared()->problems(); }
+  const std::shared_ptr<const keras::AnyModel>& shared() const {
+    if (!model_) fail<InvalidArgument>("model", "there is none: it was moved from, or made of nothing");
+    return model_;
+  }
 
   // Any number of samples, one tensor an input, first axis the samples. For repeated calls compile once instead.
   std::vector<Tensor> predict(const std::vector<Tensor>& inputs, int64_t batch = 32,

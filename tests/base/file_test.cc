@@ -54,6 +54,8 @@ TEST(file, only_regular_files_are_opened) {
   Scratch scratch;
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { open_file(scratch.path("none")); }), "No such file");
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { open_file(scratch.path(".")); }), "directory");
+  scratch.write("a", "1");
+  EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { open_file(scratch.path("a") + std::string("\0b", 2)); }), "no zero byte");
   ASSERT_EQ(mkfifo(scratch.path("pipe").c_str(), 0600), 0);
   EXPECT_THROW(open_file(scratch.path("pipe")), InvalidArgument);
 }
@@ -118,6 +120,8 @@ TEST(file, outputs_that_cannot_be_written_say_why) {
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { OutputFile(scratch.path("none/out")); }), "No such file");
   EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { OutputFile(scratch.path(".")); }), "not a regular file");
   EXPECT_THROW(OutputFile("/dev/null"), InvalidArgument);
+  std::filesystem::create_symlink("round", scratch.path("round"));
+  EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { OutputFile(scratch.path("round")); }), "round': Too many levels");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class BulkTest(program.ProgramTest):
 
         def limit():
             if limit_bytes:
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it, shells do not
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
         run = subprocess.run([self.program, "predict", *map(str, arguments)], cwd=self.folder, input=stdin, capture_output=True, timeout=120, text=True, preexec_fn=limit)
@@ -169,6 +169,8 @@ class Preprocessing(BulkTest):
     def test_wrong_options(self):
         for options, message in {
             "--scale x": "--scale takes a number or a fraction",
+            "--mean nan": "--mean takes a number or a fraction like 1/255; got 'nan'",
+            "--std 1e-50": "--std divides",
             "--mean 1,2": "one for each of the 3 channels; got 2",
             "--std 0": "--std divides",
             "--preprocess resnet5": "no preprocessing 'resnet5' (did you mean",
@@ -180,6 +182,8 @@ class Preprocessing(BulkTest):
             self.refuse(2, message, "predict", MODEL, DATA / "photos", *options.split())
         self.refuse(2, "INPUT is required", "predict", MODEL)
         self.refuse(2, "--scale is for images", "predict", MODEL, DATA / "x.npy", "--scale", "1/255")
+        (self.folder / "x.gif").write_bytes(b"GIF89a")
+        self.refuse(1, "of images, JPEG and PNG are read", "predict", MODEL, "x.gif", "--scale", "1/255")
 
 
 class Faults(BulkTest):

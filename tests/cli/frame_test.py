@@ -15,9 +15,11 @@ DENSE = program.DATA / "dense.keras"
 class Usage(program.ProgramTest):
     def test_help_lists_the_verbs_and_each_verb_helps(self):
         run = self.succeed("--help")
-        for verb in ("devices", "explain", "inspect", "predict"):
+        for verb in ("bench", "compile", "devices", "ensemble", "explain", "fit", "forecast", "inspect", "predict", "scale", "serve"):
             self.assertIn(f"\n  {verb} ", run.out)
-            self.assertIn(f"tutti {verb}", self.succeed(verb, "--help").out)
+            help = self.succeed(verb, "--help").out
+            self.assertIn(f"tutti {verb}", help)
+            self.assertIn("--json", help)
         self.assertIn("--batch", self.succeed("predict", "--help").out)
 
     def test_version(self):
@@ -60,6 +62,35 @@ class Usage(program.ProgramTest):
         run = self.run_program("-v", "inspect", DENSE)
         self.assertEqual((run.code, run.out), (0, self.succeed("inspect", DENSE).out))
         self.assertRegex(run.err, r"^tutti: read '.*' in ")
+
+
+class Limits(program.ProgramTest):
+    def test_a_thread_that_is_not_to_be_had_is_an_error(self):
+        if self.sanitized:
+            self.skipTest("a sanitized program's memory cannot be limited")
+        (self.folder / "photos").mkdir()
+        (self.folder / "photos/empty.png").touch()
+        np.save(self.folder / "x.npy", np.zeros((4, 4), "float32"))
+        (self.folder / "jobs.toml").write_text('[[job]]\nname = "a"\nbuild = "dense 2"\ninput = [4]\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\nepochs = 1\n')
+        np.save(self.folder / "y.npy", np.zeros((4, 2), "float32"))
+        image = program.DATA / "image.keras"
+        fit = ["fit", "jobs.toml", "--out", "trained", "--threads", 1, "--devices", 4]
+        for words in (fit, ["predict", image, "photos", "-o", "y.csv", "--workers", 3], ["predict", DENSE, "x.npy"], ["serve", DENSE, "--socket", "socket", "--http", "nowhere"]):
+            ends = [self.run_program("--quiet", *words, memory_mib=memory, stack_mib=100, environment={"TUTTI_THREADS": "3"}).err for memory in range(100, 1500, 100)]
+            self.assertIn("[threads] the system starts no more threads", ends[0])
+            self.assertGreater(len(set(ends)), 1, "with enough it does something")
+
+    def test_what_is_said_to_closed_streams_stands_in_no_output(self):
+        (self.folder / "photos").mkdir()
+        for name in ("a.png", "b.png"):
+            (self.folder / "photos" / name).touch()
+        words = [self.program, "predict", program.DATA / "image.keras", "photos", "-o"]
+        for output, closed in {"y.csv": "", "out.csv": ">&-", "err.csv": "2>&-", "both.csv": ">&- 2>&-", "all.csv": "<&- >&- 2>&-"}.items():
+            run = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *map(str, words), output], cwd=self.folder, capture_output=True, timeout=60)
+            self.assertEqual(run.returncode, 1)
+            self.assertEqual((self.folder / output).read_text(), (self.folder / "y.csv").read_text(), closed)
+        run = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *map(str, words[:3]), "--files", "-", "-o", "z.csv"], cwd=self.folder, capture_output=True, timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (1, b"tutti: error: [input] cannot read '-': Bad file descriptor\n"))
 
 
 class Devices(program.ProgramTest):

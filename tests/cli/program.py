@@ -33,12 +33,14 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
 
-    def run_program(self, *arguments, stdout=subprocess.PIPE, memory_mib=None, environment=None):
+    def run_program(self, *arguments, stdout=subprocess.PIPE, memory_mib=None, stack_mib=None, environment=None):
         """Runs to the end. Whatever happens: exit codes 0, 1, 2, and an error is exactly one line of printable text on stderr, unless more was asked for.
 
-        `environment` adds to this process's own, where nothing is kept on disk; `memory_mib` limits the address space, but not of sanitized programs, which need terabytes of it."""
+        `environment` adds to this process's own, where nothing is kept on disk; `memory_mib` limits the address space, but not of sanitized programs, which need terabytes of it; each of its threads takes `stack_mib` of that."""
 
         def limit():
+            if stack_mib:
+                resource.setrlimit(resource.RLIMIT_STACK, (stack_mib << 20, stack_mib << 20))
             resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
 
         child = subprocess.Popen(

@@ -1,5 +1,7 @@
 #include "tutti/data/csv.h"
 
+#include <fmt/format.h>
+
 #include <clocale>
 #include <cmath>
 
@@ -181,6 +183,13 @@ TEST(Csv, WrittenNumbersAreReadBackExactly) {
   Tensor read = reader.next(10, DType::f32);
   for (size_t i : {0, 1, 2}) EXPECT_EQ(read.as<float>()[i], a[i]);
   EXPECT_EQ(read.as<float>()[4], a[3]);
+}
+
+TEST(Csv, NoTwoColumnsHaveOneName) {
+  const auto names = [](const std::vector<ArraySpec>& arrays) { return fmt::format("{}", fmt::join(csv_columns(arrays), " ")); };
+  EXPECT_EQ(names({{"dense", DType::f32, {2}}, {"dense_2", DType::f32, {1}}}), "dense_0 dense_1 dense_2");
+  EXPECT_EQ(names({{"dense", DType::f32, {2}}, {"dense_1", DType::f32, {1}}}), "dense.0 dense.1 dense_1");
+  EXPECT_EQ(names({{"a", DType::f32, {1, 2}}, {"a_0", DType::f32, {2}}}), "a.0.0 a.0.1 a_0.0 a_0.1");
 }
 
 TEST(Csv, EveryDTypeIsWritten) {

@@ -62,7 +62,9 @@ TEST_P(Tar, members_are_read_in_order) {
   scratch.write("notes.txt", "no image");
   if (GetParam() != "ustar") scratch.write(deep, std::string(1000, 'x'));
   const std::string folder = std::filesystem::path(scratch.path("b.jpg")).parent_path().string();
-  const std::string names = "b.jpg notes.txt " + (GetParam() == "ustar" ? "" : deep);
+  std::filesystem::create_hard_link(scratch.path("b.jpg"), scratch.path("hard.jpg"));
+  std::filesystem::create_symlink("b.jpg", scratch.path("soft.png"));
+  const std::string names = "b.jpg notes.txt hard.jpg soft.png " + (GetParam() == "ustar" ? "" : deep);
   ASSERT_EQ(std::system(fmt::format("cd {} && tar --format={} -cf a.tar {}", folder, GetParam(), names).c_str()), 0);
   auto archive = open_file(scratch.path("a.tar"));
   EXPECT_TRUE(is_tar(*archive));
@@ -73,6 +75,12 @@ TEST_P(Tar, members_are_read_in_order) {
   auto bytes = read_item(item, 100);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), "the bytes of b");
   EXPECT_THROW(read_item(item, 3), InvalidArgument);
+  for (const char* name : {"hard.jpg", "soft.png"}) {
+    ASSERT_EQ(source->next(item, {}), ItemSource::Next::item);
+    EXPECT_EQ(item.name, name);
+    EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { read_item(item, 100); }),
+                 "[tar] is a link to 'b.jpg', and links in an archive");
+  }
   if (GetParam() != "ustar") {
     ASSERT_EQ(source->next(item, {}), ItemSource::Next::item);
     EXPECT_EQ(item.name, deep);

@@ -19,11 +19,12 @@ def picture(height, width):
 
 def main():
     out = pathlib.Path(sys.argv[1])
-    image = Image.fromarray(picture(23, 31))
-    image.save(out / "picture.png")
-    for method, filter in METHODS.items():
-        for height, width in ((7, 5), (40, 50), (23, 9), (11, 31)):
-            image.resize((width, height), filter).save(out / f"picture_{method}_{height}_{width}.png")
+    sizes = {"picture": [(7, 5), (40, 50), (23, 9), (11, 31)], "tall": [(5, 12), (7, 28)]}  # of the tall one Pillow resizes rows first
+    for name, image in {"tall": Image.fromarray(picture(40, 16)), "picture": Image.fromarray(picture(23, 31))}.items():
+        image.save(out / f"{name}.png")
+        for method, filter in METHODS.items():
+            for height, width in sizes[name]:
+                image.resize((width, height), filter).save(out / f"{name}_{method}_{height}_{width}.png")
     image.convert("L").save(out / "picture_gray.png")
     image.convert("CMYK").save(out / "cmyk.jpg", quality=90)
     Image.open(out / "cmyk.jpg").convert("RGB").save(out / "cmyk.png")

@@ -49,16 +49,18 @@ TEST(resize, is_tensorflows_to_the_last_bits) {
 }
 
 TEST(resize, is_pillows_exactly) {
-  const Image image = image_of(pillow_file("picture.png"));
-  int cases = 0;
-  for (const auto& [name, method] : methods)
-    for (auto [height, width] : {std::pair{7, 5}, {40, 50}, {23, 9}, {11, 31}}) {
-      const Image wanted = image_of(pillow_file(fmt::format("picture_{}_{}_{}.png", name, height, width)));
-      const auto found = resized(image, height, width, method, ResizeLike::pillow);
-      EXPECT_EQ(found, std::vector<float>(wanted.pixels.begin(), wanted.pixels.end())) << name << " " << height << " " << width;
-      ++cases;
-    }
-  EXPECT_EQ(cases, 12);
+  const std::map<std::string, std::vector<std::pair<int, int>>> pictures{{"picture", {{7, 5}, {40, 50}, {23, 9}, {11, 31}}},
+                                                                         {"tall", {{5, 12}, {7, 28}}}};
+  for (const auto& [picture, sizes] : pictures) {
+    const Image image = image_of(pillow_file(picture + ".png"));
+    for (const auto& [name, method] : methods)
+      for (auto [height, width] : sizes) {
+        const std::string file = fmt::format("{}_{}_{}_{}.png", picture, name, height, width);
+        const Image wanted = image_of(pillow_file(file));
+        const auto found = resized(image, height, width, method, ResizeLike::pillow);
+        EXPECT_EQ(found, std::vector<float>(wanted.pixels.begin(), wanted.pixels.end())) << file;
+      }
+  }
 }
 
 // The sample that `settings` make of an image, as floats.

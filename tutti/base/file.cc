@@ -102,6 +102,8 @@ class PartSource : public ByteSource {
 std::shared_ptr<const ByteSource> open_file(const std::string& path) {
   // Non-blocking: opening a named pipe must not wait for its writer.
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  if (path.find('\0') != path.npos)  // the system would open what stands before it
+    fail<InvalidArgument>("file", "cannot open '{}': a path has no zero byte; hint: paths stand on lines of their own", escape(path));
   int descriptor = ::open(path.c_str(), flags);
   if (descriptor < 0 && errno == EMFILE && ask_for_descriptors()) descriptor = ::open(path.c_str(), flags);  // a thousand members, or jobs
   if (descriptor < 0) fail<InvalidArgument>("file", "cannot open '{}': {}", escape(path), reason());
@@ -204,8 +206,9 @@ void exit_discarding_outputs(int code) {
 
 std::string place_of_output(const std::string& path) {
   namespace fs = std::filesystem;
-  std::error_code ignored;
-  std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored).string() : path;
+  std::error_code ignored, broken;
+  std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, broken).string() : path;
+  if (broken) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), broken.message());
   auto status = fs::status(place, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status))
     fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(place));

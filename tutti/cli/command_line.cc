@@ -105,7 +105,9 @@ void Options::choice(std::string& target, const std::string& names, const std::v
 
 void Options::flag(bool& target, const std::string& names, const std::string& help) { app_.add_flag(names, target, help); }
 
-void Options::footer(const std::string& text) { app_.footer(text); }
+void Options::footer(const std::string& text) {
+  app_.footer(text + "\nEvery verb also takes --json, -q, -v and --cache FOLDER: tutti --help");
+}
 
 int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
   Console console;

@@ -1,5 +1,6 @@
 #include "tutti/cli/console.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,13 @@ size_t width(std::string_view text) {
   size_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) at += std::max<size_t>(utf8_length(text, at), 1);
   return count;
+}
+
+// Where stdin, stdout or stderr is closed, its number is taken by what cannot be read or written either: else it would be that of the next
+// output, and what is said would stand in there. Before main, as libraries open things of their own before it.
+[[gnu::constructor(101)]] void hold_closed_streams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/", O_PATH);  // the least number that is free
 }
 
 [[noreturn]] void stdout_failed() {

@@ -31,8 +31,10 @@ class Prediction {
     auto input = find_images(settings_, *model_);
     if (input && settings_.latency) throw UsageError("usage", "--latency is for arrays; got images");
     if (!input) {
-      if (std::string option = settings_.items.set_option(); !option.empty())
+      if (std::string option = settings_.items.set_option(); !option.empty()) {
+        format_of_input(settings_.input);  // what is no array either is refused with its own reason
         throw UsageError("usage", fmt::format("{} is for images; '{}' is an array", option, escape(settings_.input)));
+      }
       if (settings_.latency) return measure();
       input = open_table(settings_, *model_);
     }

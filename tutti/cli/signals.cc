@@ -1,6 +1,7 @@
 #include "tutti/cli/signals.h"
 
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "tutti/base/file.h"
@@ -15,6 +16,7 @@ std::atomic<int> stop_signal = 0;
 }  // namespace
 
 void end_cleanly_on_signals() {
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of whoever writes it
   sigset_t watched;
   sigemptyset(&watched);
   for (int number : {SIGINT, SIGTERM, SIGHUP}) {
@@ -24,7 +26,7 @@ void end_cleanly_on_signals() {
   }
   // Blocked here and in every thread to come; the watcher alone takes them, and may do what a signal handler may not.
   pthread_sigmask(SIG_BLOCK, &watched, nullptr);
-  std::thread([watched] {
+  const auto watch = [watched] {
     for (;;) {
       int number = 0;
       if (sigwait(&watched, &number) != 0) continue;
@@ -32,7 +34,12 @@ void end_cleanly_on_signals() {
       stop_signal = number;
       stop_asked = true;
     }
-  }).detach();
+  };
+  try {
+    std::thread(watch).detach();
+  } catch (const std::system_error&) {
+    pthread_sigmask(SIG_UNBLOCK, &watched, nullptr);  // no thread is to be had: they end the process as they always do
+  }
 }
 
 GentleStop::GentleStop() { gentle = true; }

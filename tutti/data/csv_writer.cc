@@ -1,4 +1,5 @@
 // CsvWriter: floats in the shortest form that reads back the same, whatever the locale.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -27,10 +28,11 @@ void append_number(std::string& out, T value) {
 }
 
 // "_1_2": where in a row of this shape the element is.
-std::string place_text(const Shape& row, int64_t element) {
+std::string place_text(const Shape& row, int64_t element, char between) {
   Ints strides = row.strides();
   std::string out;
-  for (int64_t axis = 0; axis < row.rank(); ++axis) out += fmt::format("_{}", element / strides[static_cast<size_t>(axis)] % row[axis]);
+  for (int64_t axis = 0; axis < row.rank(); ++axis)
+    out += fmt::format("{}{}", between, element / strides[static_cast<size_t>(axis)] % row[axis]);
   return out;
 }
 
@@ -44,11 +46,17 @@ std::string csv_field(std::string_view text) {
 }
 
 std::vector<std::string> csv_columns(const std::vector<ArraySpec>& arrays) {
-  std::vector<std::string> out;
-  for (const auto& array : arrays)
-    for (int64_t element = 0; element < array.row.elements(); ++element)
-      out.push_back(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element));
-  return out;
+  const auto columns = [&](char between) {
+    std::vector<std::string> out;
+    for (const auto& array : arrays)
+      for (int64_t element = 0; element < array.row.elements(); ++element)
+        out.push_back(array.row.elements() == 1 ? array.name : array.name + place_text(array.row, element, between));
+    return out;
+  };
+  std::vector<std::string> out = columns('_'), sorted = out;
+  std::sort(sorted.begin(), sorted.end());
+  // The second value of "dense" is called as another output may be.
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? out : columns('.');
 }
 
 CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(std::move(path)) {

@@ -1,6 +1,7 @@
 #include "tutti/data/image_options.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tutti/base/error.h"
 
@@ -13,7 +14,7 @@ double parse_fraction(const std::string& option, std::string_view text) {
   const size_t slash = text.find('/');
   const auto above = parse_double(text.substr(0, slash));
   const auto below = slash == text.npos ? std::optional(1.0) : parse_double(text.substr(slash + 1));
-  if (!above || !below || *below == 0)
+  if (!above || !below || *below == 0 || !std::isfinite(static_cast<float>(*above / *below)))
     fail<InvalidArgument>("input", "{} takes a number or a fraction like 1/255; got '{}'", option, escape(text));
   return *above / *below;
 }

@@ -127,7 +127,11 @@ class TarItems : public ItemSource {
   Next next(Item& item, std::chrono::milliseconds) override {
     for (auto member = tar_.next(); member; member = tar_.next())
       if (is_image_name(member->name)) {
-        item = {.name = std::move(member->name), .archive = archive_, .offset = member->offset, .size = member->size};
+        item = {.name = std::move(member->name),
+                .archive = archive_,
+                .offset = member->offset,
+                .size = member->size,
+                .link = std::move(member->link)};
         return Next::item;
       }
     return Next::end;
@@ -141,6 +145,9 @@ class TarItems : public ItemSource {
 }  // namespace
 
 std::vector<std::byte> read_item(const Item& item, uint64_t limit) {
+  if (!item.link.empty())
+    fail<InvalidArgument>("tar", "is a link to '{}', and links in an archive are not followed; hint: tar --dereference --hard-dereference",
+                          escape(item.link, 60));
   if (item.archive) return read_all(*part_of(item.archive, item.offset, item.size), limit);
   return read_all(*open_file(item.file), limit);
 }

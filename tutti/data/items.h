@@ -17,6 +17,7 @@ struct Item {
   std::string file = {};                           // to open; or, when there is none,
   std::shared_ptr<const ByteSource> archive = {};  // the part of it
   uint64_t offset = 0, size = 0;
+  std::string link = {};           // where it is none of the archive's files, but points to one
   int64_t first = 0, samples = 1;  // rows of a table: from which on, and how many
   std::vector<Tensor> rows = {};   // what they hold, an input each, where they had to be read to be found
 };

@@ -153,8 +153,8 @@ void resize_rows(const Image& image, int64_t height, int64_t width, const TakeRo
 
 void resize(const Image& image, int64_t height, int64_t width, Resize method, ResizeLike like, const TakeRow& take) {
   const bool same = height == image.height && width == image.width;
+  if (like == ResizeLike::pillow && !same) return resize_as_pillow(image, height, width, method, take);
   if (method == Resize::nearest || same) return resize_rows<Resize::nearest>(image, height, width, take);
-  if (like == ResizeLike::pillow) return resize_as_pillow(image, height, width, method, take);
   if (method == Resize::bilinear) return resize_rows<Resize::bilinear>(image, height, width, take);
   resize_rows<Resize::bicubic>(image, height, width, take);
 }

@@ -58,51 +58,78 @@ uint8_t pillow_rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum
 
 constexpr int32_t pillow_half = 1 << (pillow_bits - 1);
 
-// [height, width, channels] to [height, target, channels], for the rows begin, ..., end - 1.
-std::vector<uint8_t> pillow_columns(const Image& image, int64_t begin, int64_t end, const std::vector<PillowWindow>& columns) {
-  const int64_t channels = image.channels;
-  std::vector<uint8_t> out(static_cast<size_t>((end - begin) * channels) * columns.size());
-  uint8_t* to = out.data();
-  for (int64_t y = begin; y < end; ++y) {
-    const uint8_t* line = image.row(y).data();
-    for (const PillowWindow& column : columns)
-      for (int64_t c = 0; c < channels; ++c) {
-        const uint8_t* from = line + column.begin * channels + c;
-        int32_t sum = pillow_half;
-        for (int32_t weight : column.weights) sum += weight * *from, from += channels;
-        *to++ = pillow_rounded(sum);
-      }
+// Lines of so many values, summed to one.
+void pillow_row(const uint8_t* lines, const PillowWindow& row, std::vector<int32_t>& sums, uint8_t* to) {
+  std::fill(sums.begin(), sums.end(), pillow_half);
+  for (int32_t weight : row.weights) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += weight * lines[i];
+    lines += sums.size();
   }
+  std::transform(sums.begin(), sums.end(), to, pillow_rounded);
+}
+
+// A line at the columns of the result.
+void pillow_columns(const uint8_t* line, int64_t channels, const std::vector<PillowWindow>& columns, uint8_t* to) {
+  for (const PillowWindow& column : columns)
+    for (int64_t c = 0; c < channels; ++c) {
+      const uint8_t* from = line + column.begin * channels + c;
+      int32_t sum = pillow_half;
+      for (int32_t weight : column.weights) sum += weight * *from, from += channels;
+      *to++ = pillow_rounded(sum);
+    }
+}
+
+// Pillow steps from place to place: what the steps have rounded decides about a place that lies between two.
+std::vector<int64_t> pillow_places(int64_t target, int64_t source) {
+  const double step = static_cast<double>(source) / static_cast<double>(target);
+  double in = step * 0.5;
+  std::vector<int64_t> out(static_cast<size_t>(target));
+  for (int64_t& place : out) place = std::min(static_cast<int64_t>(in), source - 1), in += step;
   return out;
+}
+
+void nearest_as_pillow(const Image& image, int64_t height, int64_t width, const TakeRow& take) {
+  const std::vector<int64_t> rows = pillow_places(height, image.height), columns = pillow_places(width, image.width);
+  std::vector<float> out(static_cast<size_t>(width * image.channels));
+  for (int64_t y = 0; y < height; ++y) {
+    const uint8_t* line = image.row(rows[static_cast<size_t>(y)]).data();
+    float* to = out.data();
+    for (int64_t column : columns) to = std::copy_n(line + column * image.channels, image.channels, to);
+    take(y, out);
+  }
 }
 
 }  // namespace
 
 void resize_as_pillow(const Image& image, int64_t height, int64_t width, Resize method, const TakeRow& take) {
-  const std::vector<PillowWindow> rows = pillow_windows(height, image.height, method);
+  if (method == Resize::nearest) return nearest_as_pillow(image, height, width, take);
+  const std::vector<PillowWindow> rows = pillow_windows(height, image.height, method), columns = pillow_windows(width, image.width, method);
+  // Pillow's order since its version 13; it leaves out a pass that changes nothing.
+  const bool rows_first = image.height - height > std::max<int64_t>((image.width - width) * 2, 0), same_width = width == image.width;
   const int64_t begin = rows.front().begin, end = rows.back().begin + static_cast<int64_t>(rows.back().weights.size());
-  std::vector<uint8_t> narrow;  // Pillow leaves out a pass that changes nothing
+  const auto size = static_cast<size_t>((rows_first ? image.width : width) * image.channels);  // of a line between the passes
   const uint8_t* lines = image.row(begin).data();
-  if (width != image.width) {
-    narrow = pillow_columns(image, begin, end, pillow_windows(width, image.width, method));
+  std::vector<uint8_t> narrow, line(size), bytes(static_cast<size_t>(width * image.channels));
+  if (!rows_first && !same_width) {
+    narrow.resize(static_cast<size_t>(end - begin) * size);
+    for (int64_t y = begin; y < end; ++y)
+      pillow_columns(image.row(y).data(), image.channels, columns, narrow.data() + static_cast<size_t>(y - begin) * size);
     lines = narrow.data();
   }
-  const auto size = static_cast<size_t>(width * image.channels);
   std::vector<int32_t> sums(size);
-  std::vector<float> out(size);
+  std::vector<float> out(bytes.size());
   for (int64_t y = 0; y < height; ++y) {
     const PillowWindow& row = rows[static_cast<size_t>(y)];
-    const uint8_t* from = lines + static_cast<size_t>(row.begin - begin) * size;
-    if (height == image.height) {
-      std::copy_n(lines + static_cast<size_t>(y) * size, size, out.begin());
-    } else {
-      std::fill(sums.begin(), sums.end(), pillow_half);
-      for (int32_t weight : row.weights) {
-        for (size_t i = 0; i < size; ++i) sums[i] += weight * from[i];
-        from += size;
-      }
-      std::transform(sums.begin(), sums.end(), out.begin(), [](int32_t sum) { return static_cast<float>(pillow_rounded(sum)); });
+    const uint8_t* from = lines + static_cast<size_t>(y) * size;
+    if (height != image.height) {
+      pillow_row(lines + static_cast<size_t>(row.begin - begin) * size, row, sums, line.data());
+      from = line.data();
     }
+    if (rows_first && !same_width) {
+      pillow_columns(from, image.channels, columns, bytes.data());
+      from = bytes.data();
+    }
+    std::copy_n(from, out.size(), out.begin());
     take(y, out);
   }
 }

@@ -107,13 +107,15 @@ std::optional<TarMember> TarReader::next() {
     }
     const uint64_t whole = *size + (tar_block - *size % tar_block) % tar_block;
     at_ = std::min(data + whole, source_->size());
-    if (file) {
+    const bool link = kind == '1' || kind == '2';  // hard, symbolic
+    if (file || link) {
       const bool ustar = std::string_view(header.data() + 257, 6) == std::string_view("ustar\0", 6);
       const std::string prefix(ustar ? tar_field(header, 345, 155) : "");
       std::string name = (prefix.empty() ? "" : prefix + "/") + std::string(tar_field(header, 0, 100));
-      return TarMember{long_name.empty() ? std::move(name) : std::move(long_name), data, *size};
+      return TarMember{long_name.empty() ? std::move(name) : std::move(long_name), data, link ? 0 : *size,
+                       link ? std::string(tar_field(header, 157, 100)) : ""};
     }
-    if (kind != 'x' && kind != 'L' && kind != 'g') long_name.clear(), long_size.reset();  // of a folder or a link
+    if (kind != 'x' && kind != 'L' && kind != 'K' && kind != 'g') long_name.clear(), long_size.reset();  // of a folder
   }
   return {};
 }

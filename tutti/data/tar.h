@@ -13,13 +13,14 @@ namespace tutti {
 struct TarMember {
   std::string name;
   uint64_t offset = 0, size = 0;  // of its data, in the archive
+  std::string link = {};          // to which it only points: it has no data of its own
 };
 
 class TarReader {
  public:
   // `file` names the source in messages.
   TarReader(std::shared_ptr<const ByteSource> source, std::string file) : source_(std::move(source)), file_(std::move(file)) {}
-  // The next regular file; nothing at the end of the archive. Throws InvalidArgument where it is broken or cut off.
+  // The next regular file, or link; nothing at the end of the archive. Throws InvalidArgument where it is broken or cut off.
   std::optional<TarMember> next();
 
  private:

@@ -16,6 +16,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/shared_memory.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/device/hosts.h"
 #include "tutti/run/communicator.h"
@@ -54,7 +55,7 @@ class MpiGroup : public RankGroup {
   explicit MpiGroup(double deadline) : deadline_(deadline) {
     JoinMpi* join = load_library();
     std::promise<int> joined;
-    thread_ = std::thread([this, join, &joined] {
+    thread_ = start_thread([this, join, &joined] {
       const int problem = join(deadline_, &mpi_);
       if (problem == 0) mpi_.hear(&MpiGroup::hear, this);
       joined.set_value(problem);

@@ -113,6 +113,12 @@ Ensemble::Ensemble(std::vector<Member> members, EnsembleOptions options, const E
   if (before != nullptr) inputs_ = before->inputs_, predictions_ = before->predictions_;
   if (members_.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
   if (options_.reductions.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one reduction");
+  const auto& reductions = options_.reductions;
+  for (auto one = reductions.begin(); one != reductions.end(); ++one) {
+    if (one->kind == Reduce::quantile && !(one->quantile >= 0 && one->quantile <= 1))
+      fail<InvalidArgument>("ensemble", "a quantile is a number from 0 to 1; got {}", one->quantile);
+    if (std::find(reductions.begin(), one, *one) != one) fail<InvalidArgument>("ensemble", "reduction '{}' is given twice", one->text());
+  }
   const std::vector<double>& weights = options_.weights;
   if (!weights.empty()) {
     if (weights.size() != members_.size())

@@ -7,6 +7,7 @@
 #include "tutti/base/cores.h"
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/device/host.h"
 #include "tutti/run/fit_report.h"
@@ -64,11 +65,14 @@ class Fitting {
     out_.start_seconds = start.seconds();
     since_ = {};
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < at_once_; ++i)
-      others.emplace_back([this, i, core = this_core()] {
-        begin_beside(core, i);
-        work();
-      });
+    try {
+      for (size_t i = 1; i < at_once_; ++i)
+        others.push_back(start_thread<std::jthread>([this, i, core = this_core()] {
+          begin_beside(core, i);
+          work();
+        }));
+    } catch (const DeviceError&) {  // the system gives no more threads; those that there are do it all
+    }
     work();
     others.clear();
     out_.seconds = std::max(0.0, since_.seconds() - writing_ / static_cast<double>(at_once_));

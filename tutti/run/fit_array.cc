@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tutti/base/start_thread.h"
 #include "tutti/device/host.h"
 
 namespace tutti {
@@ -61,7 +62,7 @@ class ReaderThreads {
  private:
   ReaderThreads() {
     const int count = std::clamp(thread_limit(), 1, 8);
-    for (int i = 0; i < count; ++i) threads_.emplace_back([this](std::stop_token stop) { read(stop); });
+    for (int i = 0; i < count; ++i) threads_.push_back(start_thread<std::jthread>([this](std::stop_token stop) { read(stop); }));
   }
   void read(const std::stop_token& stop) {
     for (;;) {

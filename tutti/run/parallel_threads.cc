@@ -1,8 +1,10 @@
 // Replicas that are threads of this process.
+#include <atomic>
 #include <thread>
 
 #include "tutti/base/cores.h"
 #include "tutti/base/error.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/device/host.h"
 #include "tutti/run/parallel_host.h"
 
@@ -24,11 +26,20 @@ class ThreadReplicas : public Replicas {
 
   void begin() override {
     goes_on_ = true;
-    for (size_t i = 1; i < replicas_.size(); ++i)
-      others_.emplace_back([this, i, core = this_core()] {
-        begin_beside(core, i);
-        work(*replicas_[i]);
-      });
+    begun_ = Begun::not_yet;
+    try {
+      for (size_t i = 1; i < replicas_.size(); ++i)
+        others_.push_back(start_thread<std::jthread>([this, i, core = this_core()] {
+          begin_beside(core, i);
+          begun_.wait(Begun::not_yet);
+          if (begun_ == Begun::yes) work(*replicas_[i]);
+        }));
+    } catch (...) {
+      tell(Begun::never);  // or they would wait for those that are not there
+      others_.clear();
+      throw;
+    }
+    tell(Begun::yes);
   }
 
   void end() override {
@@ -71,6 +82,12 @@ class ThreadReplicas : public Replicas {
   }
 
  private:
+  enum class Begun : uint8_t { not_yet, yes, never };
+  void tell(Begun now) {
+    begun_ = now;
+    begun_.notify_all();
+  }
+
   // One step after another, beside the other replicas, until replica 0 says that it is enough.
   void work(HostReplica& replica) {
     const auto meet = [&] {
@@ -112,6 +129,7 @@ class ThreadReplicas : public Replicas {
   std::vector<std::unique_ptr<HostReplica>> replicas_;
   const Trainer* trainer_ = nullptr;  // of the step at hand; written by replica 0 between barriers
   bool goes_on_ = true;
+  std::atomic<Begun> begun_ = Begun::not_yet;
   std::vector<std::jthread> others_;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/base/stopwatch.h"
 #include "tutti/data/rows.h"
 #include "tutti/run/bounded_queue.h"
@@ -64,10 +65,12 @@ class Pipeline::Run {
 
   void operator()(const std::atomic<bool>& stop) {
     std::vector<std::thread> threads;
-    threads.emplace_back([&] { guarded([&] { feed(stop); }); });
-    for (int64_t i = 0; i < options_.workers; ++i) threads.emplace_back([&] { work(); });
-    threads.emplace_back([&] { guarded([&] { write(); }); });
-    guarded([&] { compute(); });
+    guarded([&] {
+      threads.push_back(start_thread([&] { guarded([&] { feed(stop); }); }));
+      for (int64_t i = 0; i < options_.workers; ++i) threads.push_back(start_thread([&] { work(); }));
+      threads.push_back(start_thread([&] { guarded([&] { write(); }); }));
+      compute();
+    });
     finished_.close();
     for (auto& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);

@@ -59,7 +59,7 @@ Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const Compi
 
 Predictor::Predictor(const keras::AnyModel& model, const CompileOptions& options) : Predictor(compile(model, options)) {}
 
-Predictor Predictor::context() const { return {device_, program_->context(), cache_}; }
+Predictor Predictor::context() const { return {device_, program().context(), cache_}; }
 
 Predictor::Predictor(std::shared_ptr<Device> device, std::unique_ptr<Program> program, std::shared_ptr<CompileCache> cache)
     : device_(std::move(device)), cache_(std::move(cache)), program_(std::move(program)) {
@@ -103,6 +103,7 @@ void Predictor::check_outputs(std::span<const std::span<std::byte>> outputs) con
 }
 
 void Predictor::run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+  program();  // or it was moved from
   check_outputs(outputs);
   set_inputs(inputs);
   run();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/error.h"
 #include "tutti/device/device.h"
 #include "tutti/keras/any_model.h"
 #include "tutti/run/arrange.h"
@@ -49,9 +50,9 @@ class Predictor {
   Predictor& operator=(Predictor&&) noexcept;
   const std::shared_ptr<CompileCache>& cache() const { return cache_; }
 
-  const std::vector<Type>& input_types() const { return program_->input_types(); }
-  const std::vector<Type>& output_types() const { return program_->output_types(); }
-  const ProgramStats& stats() const { return program_->stats(); }
+  const std::vector<Type>& input_types() const { return program().input_types(); }
+  const std::vector<Type>& output_types() const { return program().output_types(); }
+  const ProgramStats& stats() const { return program().stats(); }
 
   // Bytes of each input and output in the model's order, of exactly these types. Where the device computes in host memory no value is
   // copied twice.
@@ -69,13 +70,13 @@ class Predictor {
   Begun begin(std::span<const std::span<const std::byte>> inputs);
   void end(Begun begun, std::span<const std::span<std::byte>> outputs);
   bool is_asynchronous() const { return device_->is_asynchronous(); }
-  bool tells_times() const { return program_->tells_times(); }
+  bool tells_times() const { return program().tells_times(); }
 
   // The same in parts. run_timed() is Program's, for devices that tell times.
   void set_input(size_t i, std::span<const std::byte> bytes);
-  void run() { program_->run(input_pointers_, output_pointers_); }
+  void run() { program().run(input_pointers_, output_pointers_); }
   void synchronize() { device_->synchronize(); }
-  void run_timed(std::span<double> seconds) { program_->run_timed(input_pointers_, output_pointers_, seconds); }
+  void run_timed(std::span<double> seconds) { program().run_timed(input_pointers_, output_pointers_, seconds); }
 
   // Without any copy, where the device computes in host memory (elsewhere these are empty): what is written into the program's own inputs
   // is computed by run(); its outputs stay until the next one.
@@ -89,6 +90,10 @@ class Predictor {
     std::shared_ptr<CompileCache> cache;
   };
   static Compiled compile(const keras::AnyModel& model, const CompileOptions& options);
+  Program& program() const {
+    if (!program_) fail<InvalidArgument>("predict", "this one was moved from");
+    return *program_;
+  }
   explicit Predictor(Compiled compiled) : Predictor(std::move(compiled.device), std::move(compiled.program), std::move(compiled.cache)) {}
   std::shared_ptr<Device> device_;
   std::shared_ptr<CompileCache> cache_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "tutti/base/start_thread.h"
 #include "tutti/run/load_model.h"
 #include "tutti/serve/watched_file.h"
 
@@ -41,7 +42,7 @@ class Models::Store {
  public:
   explicit Store(ModelsOptions options) : options_(std::move(options)) {
     if (!options_.repository.empty()) list_repository(options_.repository, 0);  // throws when there is none
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
   }
 
   ~Store() {

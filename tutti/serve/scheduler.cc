@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "tutti/base/start_thread.h"
 #include "tutti/data/rows.h"
 #include "tutti/serve/batch_run.h"
 #include "tutti/serve/doorbell.h"
@@ -37,9 +38,14 @@ Rows rows_of_inputs(const std::vector<Tensor>& inputs) {
 class Scheduler::Owner {
  public:
   explicit Owner(const SchedulerOptions& options) : options_(options) {
-    compiler_ = std::thread([this] { compile(); });
-    timer_ = std::thread([this] { watch_deadlines(); });
-    owner_ = std::thread([this] { own(); });
+    try {
+      compiler_ = start_thread([this] { compile(); });
+      timer_ = start_thread([this] { watch_deadlines(); });
+      owner_ = start_thread([this] { own(); });
+    } catch (...) {
+      stop();
+      throw;
+    }
   }
   ~Owner() { stop(); }
 

@@ -107,10 +107,16 @@ class TeamPool {
     }
     threads = static_cast<int>(std::min<int64_t>({threads, pieces, most_threads}));
     for (; started_ < threads; ++started_) {
-      std::thread thread([this, slot = started_] { work(slot); });
+      std::thread thread;
+      try {
+        thread = std::thread([this, slot = started_] { work(slot); });
+      } catch (const std::system_error&) {
+        break;  // the system gives no more; those that there are do it all
+      }
       places_[index(started_)].begin(thread.native_handle());
       thread.detach();
     }
+    threads = std::min(threads, started_);
     spread(threads, sched_getcpu());
     job_ = (job_ + 1) & Range::most_jobs;
     const bool flushes = FlushDenormals::is_on();

@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "tutti/base/error.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/serve/local/region.h"
 #include "tutti/serve/protocol/address.h"
 
@@ -117,7 +118,7 @@ class Connections::Watch {
   void start(std::function<void(int)> take, std::function<void()> tick) {
     take_ = std::move(take);
     tick_ = std::move(tick);
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread([this] { run(); });
   }
 
   void stop() {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "tutti/base/start_thread.h"
 #include "tutti/serve/http/connection.h"
 #include "tutti/serve/protocol/address.h"
 
@@ -84,11 +85,16 @@ class HttpServer::Server {
     check_tls(options_);
     if (!options_.tls_certificate.empty()) tls_.emplace(net::tls_context(options_));
     listen();
-    for (auto& loop : loops_) {
-      sweep(loop);
-      loop.thread = std::thread([&context = loop.loop.context] { context.run(); });
+    try {
+      for (auto& loop : loops_) {
+        sweep(loop);
+        loop.thread = start_thread([&context = loop.loop.context] { context.run(); });
+      }
+      accept();
+    } catch (...) {
+      end_loops();
+      throw;
     }
-    accept();
   }
 
   ~Server() { stop(std::chrono::milliseconds(0)); }
@@ -110,8 +116,7 @@ class HttpServer::Server {
       each_connection([](net::AnyConnection& connection) { connection.abort(); });
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    for (auto& loop : loops_) loop.loop.context.stop();
-    for (auto& loop : loops_) loop.thread.join();
+    end_loops();
   }
 
  private:
@@ -120,6 +125,12 @@ class HttpServer::Server {
     net::asio::steady_timer timer{loop.context};
     std::thread thread;
   };
+
+  void end_loops() {
+    for (auto& loop : loops_) loop.loop.context.stop();
+    for (auto& loop : loops_)
+      if (loop.thread.joinable()) loop.thread.join();
+  }
 
   static tcp::endpoint endpoint_of(const HostAndPort& place) { return {net::asio::ip::make_address(place.host), place.port}; }
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "tutti/base/json.h"
+#include "tutti/base/start_thread.h"
 #include "tutti/serve/local/connection.h"
 
 namespace tutti::serve::local {
@@ -96,7 +97,13 @@ class Server::Impl : public RequestSource {
     struct stat made {};
     if (::lstat(options_.path.c_str(), &made) == 0) inode_ = made.st_ino;
     scheduler_.add_source(this);
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = start_thread([this] { run(); });
+    } catch (...) {
+      scheduler_.remove_source(this);
+      remove_socket();
+      throw;
+    }
   }
 
   ~Impl() override {
