@@ -46,8 +46,8 @@ TEST(error, names_of_thousands_of_characters_show_their_ends) {
   message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", accents); });
   EXPECT_LT(message.size(), 400u);
   EXPECT_EQ(message.find("\\x"), std::string::npos) << message;  // characters stay whole
-  for (const std::string& name : {accents, "x" + accents}) {
-    message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", name); });
+  for (const std::string& word : {accents, "x" + accents}) {
+    message = message_of<InvalidModel>([&] { fail<InvalidModel>("keras", "'{}'", word); });
     EXPECT_EQ(message.find("\\x"), std::string::npos) << message;
     EXPECT_PRED2(contains, message, "éé'");
   }
