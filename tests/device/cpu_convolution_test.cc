@@ -300,10 +300,23 @@ TEST(cpu_depthwise_convolution, any_activation_behind_windows_of_3) {
 
 TEST(cpu_depthwise_convolution, windows_larger_than_the_image) {
   ConvolutionShape shape = depthwise(2, 1, 40, {1, 5, 5});
-  shape.low = shape.high = {0, 4, 4};
-  check(shape);
-  shape.low = shape.high = {0, 7, 7};  // some windows see nothing of it
-  check(shape);
+  for (int threads : {1, 2}) {
+    shape.low = shape.high = {0, 4, 4};
+    check(shape, threads);
+    shape.low = shape.high = {0, 7, 7};  // some windows see nothing of it
+    check(shape, threads);
+  }
+}
+
+TEST(cpu_depthwise_convolution, few_pixels_are_divided_by_channels) {
+  for (int64_t size : {3, 5, 7}) {
+    for (int64_t dilation : {1, 2}) {
+      ConvolutionShape shape = depthwise(7, 7, 100, {1, size, size});
+      shape.low = shape.high = {0, dilation * (size / 2), dilation * (size / 2)};
+      shape.dilation = {1, dilation, dilation};
+      for (int threads : {2, 3}) check(shape, threads);
+    }
+  }
 }
 
 TEST(cpu_depthwise_convolution, one_axis) {

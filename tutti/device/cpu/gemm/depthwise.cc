@@ -8,6 +8,10 @@
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
+
+namespace {
+constexpr int64_t kFewPixels = 32;  // a thread's, of which matmul divides the columns (kManyRows)
+}  // namespace
 std::vector<DepthwiseConvolution::Band> DepthwiseConvolution::bands(const ConvolutionShape& shape, size_t axis) {
   std::vector<Band> bands;
   const int64_t extent = shape.input[axis], taps = shape.kernel[axis], dilation = shape.dilation[axis];
@@ -78,6 +82,15 @@ DepthwiseConvolution::DepthwiseConvolution(const ConvolutionShape& shape) : shap
 void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed) const {
   const int64_t rows = shape_.batch * output_[1];
   epilogue.residual_stride = shape_.channels;
+  // Of few pixels, products are divided by columns: these are the channels that a thread has made itself.
+  const int64_t lanes = kernel_->lanes, vectors = shape_.channels / lanes;
+  if (threads > 1 && rows * output_[2] < kFewPixels * threads && vectors >= threads && epilogue.in_registers()) {
+    share(vectors, threads, threads, [&](int64_t begin, int64_t end, int) {
+      const int64_t channel = begin * lanes, after = end == vectors ? shape_.channels : end * lanes;
+      run_part(x, epilogue, y, 0, rows, {channel, after - channel}, packed);
+    });
+    return;
+  }
   share(rows, threads,
         [&](int64_t begin, int64_t end) { run_rows(x, epilogue, y + begin * output_[2] * shape_.channels, begin, end, packed); });
 }
@@ -99,28 +112,35 @@ DepthwiseConvolution::RowsKernel DepthwiseConvolution::kernel_of_two(int64_t row
 
 void DepthwiseConvolution::run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last,
                                     const float* packed) const {
+  run_part(x, epilogue, y, first, last, {0, shape_.channels}, packed);
+}
+
+void DepthwiseConvolution::run_part(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, Channels channels,
+                                    const float* packed) const {
   for (int64_t row = first; row < last;) {
     const RowsKernel two = row + 1 < last ? kernel_of_two(row, epilogue) : nullptr;
-    run_row(x, epilogue, y, row, two, packed);
+    run_row(x, epilogue, y, row, two, channels, packed);
     const int64_t count = two ? 2 : 1;
     row += count;
     y += count * output_[2] * shape_.channels;
   }
 }
 
-void DepthwiseConvolution::run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, RowsKernel two,
+void DepthwiseConvolution::run_row(const float* x, const Epilogue& all, float* y, int64_t row, RowsKernel two, Channels part,
                                    const float* packed) const {
+  const Epilogue epilogue = all.moved(part.first, part.first);
   const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
   const Band& band = band_of(row);
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
   DepthwiseCall call;
-  call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels;
-  call.weights = packed ? packed : weights_.get();
+  call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels + part.first;
+  call.weights = (packed ? packed : weights_.get()) + part.first;
   call.pixels = output_[2];
   call.channels = channels;
+  call.computed = part.count;
   call.epilogue = &epilogue;
   call.residual = epilogue.residual ? epilogue.residual + row * output_[2] * channels : nullptr;
-  call.y = y;
+  call.y = y + part.first;
   if (columns_.empty()) {
     const int64_t x_row = shape_.dilation[1] * shape_.input[2] * channels, weights_row = shape_.kernel[2] * padded_channels_;
     DepthwiseRows windows{shape_.kernel[2], shape_.strides[2], shape_.kernel[1],     x_row, weights_row, padded_channels_, -shape_.low[2],

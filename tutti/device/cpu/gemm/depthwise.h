@@ -33,12 +33,19 @@ class DepthwiseConvolution {
   struct Band {
     int64_t begin, end, first_tap, last_tap;
   };
+  struct Channels {
+    int64_t first, count;
+  };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
   const Band& band_of(int64_t row) const;
   using RowsKernel = void (*)(const DepthwiseCall&, const DepthwiseRows&);
   // That makes this row and the next one, both counted through the batch, at once; or none.
   RowsKernel kernel_of_two(int64_t row, const Epilogue& epilogue) const;
-  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, RowsKernel two, const float* packed) const;
+  // Some channels of some rows; all of them, if the epilogue has an activation that is not made in registers.
+  void run_part(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, Channels channels,
+                const float* packed) const;
+  void run_row(const float* x, const Epilogue& epilogue, float* y, int64_t row, RowsKernel two, Channels channels,
+               const float* packed) const;
   void run_taps(DepthwiseCall call, const std::vector<DepthwiseTap>* taps) const;
 
   ConvolutionShape shape_;

@@ -149,8 +149,9 @@ void two_rows_of_3(const DepthwiseCall& call, const DepthwiseRows& windows, cons
   // A row outside the image is one pixel of zeros, again and again.
   alignas(64) static constexpr float kZeros[kLanes] = {};
   const int64_t top_pixel = windows.above ? 0 : channels, bottom_pixel = windows.below ? 0 : channels;
-  for (int64_t done = 0; done < channels; done += kLanes) {
-    const int64_t channel = std::min(done, channels - kLanes);
+  const int64_t computed = call.computed;
+  for (int64_t done = 0; done < computed; done += kLanes) {
+    const int64_t channel = std::min(done, computed - kLanes);
     Vector weights[3][3];
     const auto load_weights = [&](int r) HWY_ATTR {
 #pragma GCC unroll 8
@@ -199,12 +200,12 @@ HWY_INLINE void each_vector(int64_t channels, const Sum& sum) {
 template <int Pixels>
 void taps_tile(const DepthwiseCall& call, const DepthwiseTaps& windows, const float* x, float* y, const float* residual) {
   if (call.channels < kLanes) return sum_taps<Pixels, false>(call, windows, x, y, residual, 0);
-  each_vector(call.channels, [&](int64_t channel) HWY_ATTR { sum_taps<Pixels, true>(call, windows, x, y, residual, channel); });
+  each_vector(call.computed, [&](int64_t channel) HWY_ATTR { sum_taps<Pixels, true>(call, windows, x, y, residual, channel); });
 }
 
 template <int Pixels, int Columns, int Stride, bool Inside, bool Two>
 void rows_tile(const DepthwiseCall& call, const DepthwiseRows& windows, const float* x, uint32_t inside, float* y, const float* residual) {
-  each_vector(call.channels, [&](int64_t channel) HWY_ATTR {
+  each_vector(call.computed, [&](int64_t channel) HWY_ATTR {
     if constexpr (Two) {
       sum_two_rows<Pixels, Columns, Stride, Inside>(call, windows, x, inside, y, residual, channel);
     } else {

@@ -17,7 +17,8 @@ struct DepthwiseCall {
   const float* x;        // the first pixel's window, which may begin outside the image
   const float* weights;  // channels filled up to whole vectors, 64-byte aligned
   int64_t pixels;
-  int64_t channels;
+  int64_t channels;  // of a pixel
+  int64_t computed;  // of those, the first ones: all, or at least a vector
   const Epilogue* epilogue;
   const float* residual;
   float* y;  // [pixels, channels], as the residual
