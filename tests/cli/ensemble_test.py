@@ -84,6 +84,22 @@ class Ensembles(program.ProgramTest):
         self.check(self.predict(file)["mean"], expected)
         self.check(np.asarray(keras.saving.load_model(file)(self.x, training=False)), expected)
 
+    def test_inputs_in_lists_inside_of_dictionaries_stay_where_they_are(self):
+        parts = {name: self.x[:, from_:to] for name, from_, to in (("image", 0, 3), ("m0", 3, 5), ("m1", 5, 6))}
+        given = {"meta": [parts["m0"], parts["m1"]], "image": parts["image"]}
+        np.savez(self.folder / "parts.npz", **parts)
+        for nested in (given, [[given["meta"], parts["image"]]]):
+            inputs = keras.tree.map_structure(lambda part: keras.Input(part.shape[1:], name=next(n for n, p in parts.items() if p is part)), nested)
+            files = [self.folder / "a.keras", self.folder / "b.h5"]
+            models = [keras.Model(inputs, L.Dense(2)(L.Concatenate()(keras.tree.flatten(inputs)))) for _ in files]
+            for model, file in zip(models, files):
+                model.save(file)
+            file = self.make("mean.keras", members=files)
+            expected = np.mean([model(nested) for model in models], axis=0)
+            self.succeed("predict", file, self.folder / "parts.npz", "-o", self.folder / "y.npy")
+            self.check(np.load(self.folder / "y.npy"), expected)
+            self.check(np.asarray(keras.saving.load_model(file)(keras.tree.flatten(nested))), expected)
+
     def test_operations_of_h5_files_need_a_manifest(self):
         x = keras.Input((6,))
         model = keras.Model(x, L.Dense(3)(keras.ops.abs(x)))

@@ -68,6 +68,10 @@ class Inspect(program.ProgramTest):
         self.assertEqual(model["parameters"], 3 * 2 + 2 + 2 * 2 + 2)
         self.assertEqual([output["name"] for output in model["outputs"]], ["total", "shared"])
 
+    def test_a_weight_that_two_layers_hold_counts_once(self):
+        model = self.inspect("spectral.keras")
+        self.assertEqual((model["parameters"], model["trainable_parameters"]), (4 * 3 + 3 + 3, 4 * 3 + 3))
+
     def test_what_is_not_supported_is_listed_all_at_once_and_the_table_is_there(self):
         run = self.refuse(1, "has 2 problems", "inspect", DATA / "refused.keras")
         self.assertRegex(run.out, r"(?m)^between  +Dense ")

@@ -101,6 +101,7 @@ def main():
     save("centred", keras.Model(x, x - keras.ops.mean(x, axis=0, keepdims=True)), {"x": normal(100, 4)})
     x = keras.Input((4, 3), name="x")
     keras.Model(x, keras.ops.matmul(x, keras.ops.transpose(x, (0, 2, 1)))).save(os.path.join(OUT, "gram.keras"))
+    keras.Sequential([keras.Input((4,)), layers.SpectralNormalization(layers.Dense(3))]).save(os.path.join(OUT, "spectral.keras"))
     types().save(os.path.join(OUT, "types.keras"))
     refused().save(os.path.join(OUT, "refused.keras"))
 

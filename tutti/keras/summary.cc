@@ -28,6 +28,7 @@ OpenType open_type(const Type& type, const Type* other) {
 void count(const Scope& scope, bool trainable, int64_t& all, int64_t& trained, int64_t& bytes) {
   trainable = trainable && scope.trainable();
   for (const auto& variable : scope.variables()) {
+    if (variable->repeats) continue;
     all += variable->type.shape.elements();
     bytes += variable->type.bytes();
     if (trainable && variable->trainable) trained += variable->type.shape.elements();

@@ -47,10 +47,19 @@ void Scope::collect_trainable(std::vector<Variable*>& out) const {
 void Scope::collect_frozen(std::vector<Variable*>& out) const {
   for (const auto& variable : variables_)
     if ((!trainable_ || !variable->trainable) && !variable->repeats) out.push_back(variable.get());
-  for (const auto& child : children_) {
-    if (!trainable_) child->collect_trainable(out);
-    child->collect_frozen(out);
+  // A frozen layer has all variables of each child in turn; a frozen model first the trainable ones of all of them.
+  if (!trainable_ && is_model())
+    for (const auto& child : children_) child->collect_trainable(out);
+  for (const auto& child : children_) trainable_ || is_model() ? child->collect_frozen(out) : child->collect_all(out);
+}
+
+void Scope::collect_all(std::vector<Variable*>& out) const {
+  if (is_model()) {
+    for (const auto& child : children_) child->collect_all(out);
+    return;
   }
+  collect_trainable(out);
+  collect_frozen(out);
 }
 
 std::vector<Variable*> Scope::flatten() const {

@@ -56,6 +56,8 @@ class Scope {
   void collect(std::vector<std::pair<Variable*, bool>>& out) const;
   void collect_trainable(std::vector<Variable*>& out) const;
   void collect_frozen(std::vector<Variable*>& out) const;
+  void collect_all(std::vector<Variable*>& out) const;
+  bool is_model() const { return !children_.empty() && children_[0]->key_.starts_with("layers/"); }
   std::string path_, key_, keys_;
   bool trainable_ = true;
   std::vector<std::unique_ptr<Variable>> variables_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -251,6 +252,21 @@ class EnsembleConfig {
 
   Json input_reference(size_t i) const { return tensor_reference(input_names_[i], 0, file_.inputs[i].shape, file_.inputs[i].dtype); }
 
+  // A member's inputs as it takes them: one is [layer, node, tensor], several are lists and dictionaries of it, which go by sorted keys.
+  Json arranged(const Json& structure, const std::vector<size_t>& sources, size_t& next) const {
+    if (structure.is_object()) {
+      std::map<std::string, const Json*> sorted;
+      for (const auto& [key, value] : structure.members()) sorted[key] = &value;
+      Json out = Json::object();
+      for (const auto& [key, value] : sorted) out.set(key, arranged(*value, sources, next));
+      return out;
+    }
+    if (structure.size() > 0 && structure[0].is_string()) return input_reference(sources.at(next++));
+    Json out = Json::list();
+    for (size_t i = 0; i < structure.size(); ++i) out.push(arranged(structure[i], sources, next));
+    return out;
+  }
+
   void add_member(size_t m) {
     const auto& [name, model, sources, places] = file_.members[m];
     if (!model->keras_version().starts_with("3"))
@@ -280,19 +296,9 @@ class EnsembleConfig {
                              {"registered_name", sequential ? Json() : Json("Functional")}};
     if (const Json* build = member.find("build_config")) layer.set("build_config", *build);
     const Json* structure = config.find("input_layers");
-    Json arguments;
-    if (structure != nullptr && structure->is_object()) {
-      std::vector<std::string> keys;
-      for (const auto& [key, value] : structure->members()) keys.push_back(key);
-      std::sort(keys.begin(), keys.end());
-      arguments = Json::object();
-      for (size_t i = 0; i < keys.size() && i < sources.size(); ++i) arguments.set(keys[i], input_reference(sources[i]));
-    } else if (sources.size() == 1) {
-      arguments = input_reference(sources[0]);
-    } else {
-      arguments = Json::list();
-      for (size_t source : sources) arguments.push(input_reference(source));
-    }
+    size_t next = 0;
+    const bool whole = structure == nullptr || (sources.size() == 1 && !structure->is_object());
+    Json arguments = whole ? input_reference(sources[0]) : arranged(*structure, sources, next);
     add_layer(layer, member_names[m], called_on(std::move(arguments)));
   }
 

@@ -21,6 +21,9 @@ def cases():
         frozen_model,
         frozen_normalization,
         frozen_model_with_a_free_layer,
+        frozen_models_with_free_layers_of_one_name,
+        frozen_wrapper_of_a_model,
+        frozen_depthwise_convolution,
         composite_layers,
         truncated,
         sequential_in_sequential,
@@ -161,6 +164,49 @@ def frozen_model_with_a_free_layer():
         inner.layers[1].trainable = True
 
     return with_frozen(change)
+
+
+def frozen_models_with_free_layers_of_one_name():
+    """Weights whose names do not tell them apart are in an order that a frozen model has and no other layer."""
+    k, L = keras()
+
+    def chain(*layers):
+        x = y = k.Input((4,))
+        for layer in layers:
+            y = layer(y)
+        return k.Model(x, y)
+
+    def tower(path):
+        return chain(L.Dense(4, name=f"{path}in"), L.BatchNormalization(name=f"{path}norm"), L.Dense(4, name=f"{path}out"), L.BatchNormalization(name=f"{path}last"))
+
+    inner = chain(tower(""), chain(tower("b/"), L.Dense(4)))
+    model = chain(inner, L.Dense(2))
+    inner.trainable = False
+    first, second = inner.layers[1], inner.layers[2].layers[1]
+    first.trainable = True
+    first.layers[1].trainable = False
+    second.layers[3].trainable = second.layers[4].trainable = True
+    return model
+
+
+def frozen_wrapper_of_a_model():
+    k, L = keras()
+    x = k.Input((5, 4))
+    inner = k.Sequential([L.Input((4,)), L.Dense(4, name="a"), L.BatchNormalization(name="b"), L.Dense(4, name="b/a"), L.BatchNormalization(name="b/b")])
+    wrapper = L.TimeDistributed(inner)
+    model = k.Model(x, L.Dense(2)(wrapper(x)))
+    wrapper.trainable = False
+    inner.trainable = True
+    return model
+
+
+def frozen_depthwise_convolution():
+    k, L = keras()
+    x, y = k.Input((6, 6, 3)), k.Input((6, 6, 3))
+    inner = k.Model(x, L.BatchNormalization()(L.DepthwiseConv2D(3)(L.BatchNormalization()(L.Conv2D(3, 1)(x)))))
+    inner.trainable = False
+    inner.layers[-1].trainable = True
+    return k.Model(y, L.Dense(2)(inner(y)))
 
 
 def composite_layers():

@@ -41,6 +41,9 @@ def cases():
         "repeating": lambda tf, x: [tf.tile(x, [1, 2, 1]), tf.repeat(x, 3, axis=1), tf.reverse(x, [1, 2]), tf.roll(x, 2, 1)],
         "padding": lambda tf, x: [tf.pad(x, [[0, 0], [1, 2], [0, 1]]), tf.pad(x, [[0, 0], [1, 1], [2, 0]], "REFLECT"), tf.pad(x, [[0, 0], [1, 1], [0, 0]], "SYMMETRIC")],
         "padding_with_a_value": lambda tf, x: tf.pad(x, [[0, 0], [1, 2], [0, 1]], constant_values=2.5),
+        "gather_of_each_sample": lambda tf, x: gather_of_each_sample(tf, x),
+        "flattened_samples": lambda tf, x: backend().batch_flatten(x),
+        "convolution_1d": lambda tf, x: [tf.nn.conv1d(x, weights(3, 6, 2), 1, "SAME"), tf.nn.conv1d(x, weights(2, 3, 4), 2, "VALID")],
         "choosing": lambda tf, x: [tf.where(x > 0, x, 0.0), tf.where(x > 0, 1.0, x), tf.gather(x, [0, 2], axis=1)],
         "casting": lambda tf, x: [tf.cast(x > 0, "float32"), tf.cast(x * 3, tf.int32), tf.zeros_like(x), tf.ones_like(x), tf.identity(x), tf.stop_gradient(x)],
         "zeros_in_front": lambda tf, x: tf.concat([tf.zeros((tf.shape(x)[0], 1, 6)), x, tf.ones_like(x[:, :1])], 1),
@@ -72,6 +75,12 @@ def cases():
         "resize_by_shape": lambda tf, x: [tf.image.resize(x, (tf.shape(x)[1] // 2, tf.shape(x)[2] * 2 - 1)), tf.reshape(x, [-1, (tf.shape(x)[1] + 5) % 10, 64])],
         "blocks": lambda tf, x: [tf.nn.space_to_depth(x, 2), tf.nn.depth_to_space(tf.concat([x, x * 2, x * 3, x * 4], -1), 2)],
         "pooling": lambda tf, x: [tf.nn.avg_pool2d(x, 2, 2, "VALID"), tf.nn.max_pool2d(x, [3, 2], [2, 1], "SAME"), tf.nn.avg_pool2d(x, 3, 2, "SAME")],
+        "pooling_of_any_rank": lambda tf, x: [tf.nn.avg_pool(x, 2, 2, "SAME"), tf.compat.v1.nn.max_pool(x, [1, 3, 2, 1], [1, 2, 1, 1], "VALID")],
+        "pooling_of_the_backend": lambda tf, x: [backend().pool2d(x, (3, 2), (2, 2), padding="same", pool_mode="avg"), backend().pool2d(x, (2, 2))],
+        "convolution": lambda tf, x: [tf.nn.conv2d(x, weights(3, 2, 3, 4), [1, 2, 1, 1], "SAME"), tf.nn.conv2d(x, weights(2, 2, 3, 4), 1, "VALID", dilations=2)],
+        "convolution_of_the_backend": lambda tf, x: [backend().conv2d(x, weights(3, 3, 3, 2), (2, 1), "same"), backend().conv2d(x, weights(2, 2, 3, 2))],
+        "depthwise_convolution": lambda tf, x: [tf.nn.depthwise_conv2d(x, weights(3, 3, 3, 2), [1, 2, 2, 1], "SAME"), backend().depthwise_conv2d(x, weights(2, 3, 3, 1), dilation_rate=(2, 1))],
+        "crops_or_padding": lambda tf, x: [tf.image.resize_with_crop_or_pad(x, 5, 11), tf.image.resize_with_crop_or_pad(x, 9, 3), tf.image.resize_with_crop_or_pad(x, 8, 7)],
         "bias": lambda tf, x: tf.nn.bias_add(x, np.array([1, 2, 3], "float32")),
         "local_response": lambda tf, x: tf.nn.local_response_normalization(x, 1, 2.0, 0.3, 0.7),
         "moments": lambda tf, x: list(tf.nn.moments(x, [1, 2])),
@@ -114,9 +123,32 @@ def applications():
     return tf_keras.applications
 
 
-def backend_functions(x):
-    from tf_keras import backend as K
+def backend():
+    import tf_keras
 
+    return tf_keras.backend
+
+
+def weights(*shape):
+    import tensorflow
+
+    return tensorflow.constant(np.random.default_rng(sum(shape)).standard_normal(shape).astype("float32"))
+
+
+def gather_of_each_sample(tf, x):
+    x = tf.concat([x, x * 2], -1)
+    best = tf.argsort(x[:, :, :3], axis=1)  # [batch, 4, 3]
+    return [
+        tf.gather(x, best[:, 0], axis=1, batch_dims=1),
+        tf.gather(x, best, batch_dims=1),
+        tf.gather(x, best, axis=2, batch_dims=2),
+        tf.gather(x, best[:, :2], axis=-1, batch_dims=1),
+        tf.gather(x, best[:, 1, 0], axis=1, batch_dims=1),
+    ]
+
+
+def backend_functions(x):
+    K = backend()
     return [K.mean(x, axis=1), K.l2_normalize(x, axis=-1), K.batch_dot(x, x, axes=2), K.permute_dimensions(x, (0, 2, 1)), K.clip(x, 0, 1)]
 
 

@@ -5,6 +5,7 @@
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/lora.h"
 #include "tutti/keras/layers/windows.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -76,7 +77,8 @@ Outputs depthwise_conv(Call& c) {
   refuse_groups(c.config);
   Value x = image(c, spatial);
   int64_t depth = channels(c.config, x), multiplier = count(c.config, "depth_multiplier");
-  Value kernel = c.weight("kernel", kernel_shape(c.config, spatial, depth, multiplier), {.option = "depthwise"});
+  const char* name = c.lowering.keras_major < 3 ? "depthwise_kernel" : "kernel";
+  Value kernel = c.weight(name, kernel_shape(c.config, spatial, depth, multiplier), {.option = "depthwise"});
   Value bias = read_bias(c, Shape({depth, multiplier}).elements());
   return finish(c, convolve_depthwise(x, kernel, read_windows(c.config, spatial)), bias);
 }

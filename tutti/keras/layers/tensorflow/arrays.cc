@@ -155,11 +155,28 @@ Outputs broadcast_tensor(Call& c) {
   return broadcast_to(x, to);
 }
 
-// params, indices, axis, batch_dims
+// params, indices, axis, batch_dims: the first axes of both are the same, and stay
 Outputs gather_along(Call& c) {
-  Value x = tensor(c);
-  if (integer(c, "batch_dims", 0) != 0) c.config.unsupported("tf.gather with batch_dims");
-  return take(x, tensor(c, "indices"), axis(c, x.rank(), "axis", 0));
+  Value x = tensor(c), indices = tensor(c, "indices");
+  const int64_t same = integer(c, "batch_dims", 0);
+  if (same == 0) return take(x, indices, axis(c, x.rank(), "axis", 0));
+  if (same < 0 || same > indices.rank())
+    c.config.unsupported("tf.gather with batch_dims={} of indices {}", same, to_string(indices.shape()));
+  const int64_t along = axis(c, x.rank(), "axis", same);
+  const Ints &from = x.shape().extents(), &of = indices.shape().extents();
+  if (along < same || !std::equal(of.begin(), of.begin() + same, from.begin()))
+    c.config.invalid("'batch_dims' is {}, but {} and {} do not begin alike up to axis {}", same, to_string(from), to_string(of), along);
+  // Every index stands for itself at all places of the axes that it does not have: [same..., between..., indices, behind...].
+  Ints plain(of.begin(), of.begin() + same), wide(from.begin(), from.begin() + along), out = wide;
+  const int64_t count = Shape(Ints(of.begin() + same, of.end())).elements();
+  plain.resize(static_cast<size_t>(along), 1);
+  plain.push_back(count);
+  plain.resize(from.size(), 1);
+  wide.push_back(count);
+  wide.insert(wide.end(), from.begin() + along + 1, from.end());
+  out.insert(out.end(), of.begin() + same, of.end());
+  out.insert(out.end(), from.begin() + along + 1, from.end());
+  return reshape(take_along_axis(x, broadcast_to(reshape(indices, plain), wide), along), out);
 }
 Outputs embedding_lookup(Call& c) { return take(tensor(c), tensor(c, "ids"), 0); }
 
@@ -186,6 +203,11 @@ Outputs ones(Call& c) { return full(c.graph, {dtype(c, "dtype", DType::f32), int
 Outputs fill(Call& c) {
   Value value = tensor(c, "value");
   return broadcast_to(value, integers(c, argument(c)));
+}
+Outputs batch_flatten(Call& c) {
+  Value x = tensor(c);
+  if (x.rank() < 2) c.config.invalid("takes samples with axes of their own; got {}", to_string(x.shape()));
+  return flatten(x, 1);
 }
 // Extents are known while the graph is made, so a shape is a constant.
 Outputs shape(Call& c) {
@@ -305,6 +327,7 @@ std::span<const Function> array_functions() {
       {"gather", gather_along},
       {"grad_pass_through", identity},
       {"identity", identity},
+      {"keras.backend.batch_flatten", batch_flatten},
       {"linalg.band_part", band_part},
       {"linalg.matmul", matrix_product},
       {"linalg.matrix_transpose", matrix_transpose},

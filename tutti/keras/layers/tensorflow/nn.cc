@@ -81,13 +81,15 @@ std::string padding(Call& c) {
   return given;
 }
 
+// `spatial` axes; 0 for as many as the input has.
 template <int64_t spatial>
 Outputs pooled(Call& c, const std::string& kind) {
   Value x = tensor(c);
-  if (x.rank() != spatial + 2) c.config.invalid("takes inputs of rank {}; got {}", spatial + 2, to_string(x.shape()));
+  const int64_t axes = spatial > 0 ? spatial : std::clamp<int64_t>(x.rank() - 2, 1, 3);
+  if (x.rank() != axes + 2) c.config.invalid("takes inputs of rank {}; got {}", axes + 2, to_string(x.shape()));
   bool first = is_channels_first(c);
-  Windows windows{.strides = spatial_sizes(c, "strides", spatial, first), .padding = padding(c), .channels_first = first};
-  return pool(x, kind, spatial_sizes(c, "ksize", spatial, first), windows);
+  Windows windows{.strides = spatial_sizes(c, "strides", axes, first), .padding = padding(c), .channels_first = first};
+  return pool(x, kind, spatial_sizes(c, "ksize", axes, first), windows);
 }
 template <int64_t spatial>
 Outputs max_pool(Call& c) {
@@ -96,6 +98,34 @@ Outputs max_pool(Call& c) {
 template <int64_t spatial>
 Outputs average_pool(Call& c) {
   return pooled<spatial>(c, "average");
+}
+
+// The first of several names that an argument has in versions of TensorFlow; the last one when it has none.
+const char* given_name(Call& c, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (find(c, name) != nullptr) return name;
+  return *(names.end() - 1);
+}
+
+// input, filter, strides, padding, rates, data_format
+template <Value (*f)(Value, Value, const Windows&)>
+Outputs convolved(Call& c) {
+  Value x = tensor(c), kernel = tensor(c, given_name(c, {"filter", "filters"}), x.dtype());
+  if (x.rank() < 3 || x.rank() > 5 || kernel.rank() != x.rank())
+    c.config.invalid("takes an input of rank 3 to 5 and a kernel of the same; got {} and {}", to_string(x.shape()),
+                     to_string(kernel.shape()));
+  find(c, "use_cudnn_on_gpu");
+  const int64_t spatial = x.rank() - 2;
+  const bool first = is_channels_first(c);
+  auto sizes = [&](std::initializer_list<const char*> names) {
+    const char* name = given_name(c, names);
+    if (find(c, name) == nullptr) return Ints(static_cast<size_t>(spatial), 1);
+    Ints out = spatial_sizes(c, name, spatial, first);
+    for (int64_t size : out)
+      if (size < 1 || size > 1 << 16) c.config.invalid("'{}' is positive; got {}", name, to_string(out));
+    return out;
+  };
+  return f(x, kernel, {sizes({"strides", "stride"}), sizes({"dilations", "dilation_rate", "rate"}), padding(c), first});
 }
 
 int64_t block_size(Call& c) {
@@ -149,6 +179,22 @@ Outputs pad_to_bounding_box(Call& c) {
   if (top < 0 || left < 0 || height > most || width > most || height - top < x.extent(1) || width - left < x.extent(2))
     c.config.invalid("{} does not fit into {} by {} pixels from ({}, {}) on", to_string(x.shape()), height, width, top, left);
   return pad(x, PadMode::constant, {0, top, left, 0}, {0, height - top - x.extent(1), width - left - x.extent(2), 0});
+}
+// images, target_height, target_width: of both sides alike, the odd pixel at the end
+Outputs resize_with_crop_or_pad(Call& c) {
+  Value x = images(c);
+  const Ints target{integer(c, "target_height"), integer(c, "target_width")};
+  Ints low(4, 0), high(4, 0), start(2, 0), kept(2);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = x.extent(static_cast<int64_t>(i) + 1);
+    if (target[i] < 1 || target[i] > 1 << 16)
+      c.config.invalid("images have from 1 to {} pixels a side; got {}", 1 << 16, to_string(target));
+    kept[i] = std::min(extent, target[i]);
+    start[i] = (extent - kept[i]) / 2;
+    low[i + 1] = (target[i] - kept[i]) / 2;
+    high[i + 1] = target[i] - kept[i] - low[i + 1];
+  }
+  return pad(cut(c, x, start[0], start[1], kept[0], kept[1]), PadMode::constant, low, high);
 }
 // images, central_fraction
 Outputs central_crop(Call& c) {
@@ -260,21 +306,29 @@ std::span<const Function> nn_functions() {
       {"image.pad_to_bounding_box", pad_to_bounding_box},
       {"image.per_image_standardization", per_image_standardization},
       {"image.resize", resize},
+      {"image.resize_with_crop_or_pad", resize_with_crop_or_pad},
       {"image.rgb_to_grayscale", rgb_to_grayscale},
       {"image.rgb_to_hsv", hsv_of_rgb},
       {"image.rot90", rotate_images},
       {"image.transpose", transpose_images},
+      {"nn.avg_pool", average_pool<0>},
       {"nn.avg_pool1d", average_pool<1>},
       {"nn.avg_pool2d", average_pool<2>},
       {"nn.avg_pool3d", average_pool<3>},
       {"nn.batch_normalization", batch_normalization},
       {"nn.bias_add", bias_add},
+      {"nn.conv1d", convolved<convolve>},
+      {"nn.conv2d", convolved<convolve>},
+      {"nn.conv3d", convolved<convolve>},
+      {"nn.convolution", convolved<convolve>},
       {"nn.depth_to_space", depth_to_space},
+      {"nn.depthwise_conv2d", convolved<convolve_depthwise>},
       {"nn.elu", activation<elu_of>},
       {"nn.gelu", gelu_of},
       {"nn.leaky_relu", leaky},
       {"nn.local_response_normalization", local_response_normalization},
       {"nn.log_softmax", along_axis<log_softmax>},
+      {"nn.max_pool", max_pool<0>},
       {"nn.max_pool1d", max_pool<1>},
       {"nn.max_pool2d", max_pool<2>},
       {"nn.max_pool3d", max_pool<3>},
