@@ -74,15 +74,20 @@ void add_variables(hdf5::Writer& file, const Scope& scope) {
 
 namespace {
 
-// {"name": "log_cosh", arguments} of a job file as Keras serializes it; text and what is serialized already stay. Lists and tables by
-// output are gone through.
+// {"name": "log_cosh", arguments} of a job file as Keras serializes it; text and what is serialized already stay, with the module that .h5
+// files do not say. Lists and tables by output are gone through.
 Json serialized(const Json& json, const char* module, Json (*written)(const Named&)) {
   if (json.is_list()) {
     Json out = Json::list();
     for (const Json& item : json.items()) out.push(serialized(item, module, written));
     return out;
   }
-  if (!json.is_object() || json.has("class_name")) return json;
+  if (!json.is_object()) return json;
+  if (json.has("class_name")) {
+    Json out = json;
+    if (!out.has("module")) out.set("module", module);
+    return out;
+  }
   Json out = Json::object();
   if (!json.has("name")) {
     for (const auto& [key, value] : json.members()) out.set(key, serialized(value, module, written));

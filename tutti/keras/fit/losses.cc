@@ -358,6 +358,12 @@ struct Whole {
   Value share_of(Value mean) const { return part == nullptr ? mean : mean * part->share; }
 };
 
+void require_weights(const Config& config, const Shape& weight, const Shape& losses) {
+  if (!broadcast_alike(losses, weight))
+    fail<InvalidArgument>("fit", "{}: sample weights are {}, losses {}; a sample has one weight, or one for each of its losses",
+                          config.where(), to_string(weight), to_string(losses));
+}
+
 // The weights of values: those of samples, and of the mask, scaled so that a mean over all is one over the kept.
 Value joined_weight(Value weight, Value mask, const std::string& reduction, const Whole& whole) {
   if (!mask) return weight;
@@ -371,6 +377,7 @@ Value joined_weight(Value weight, Value mask, const std::string& reduction, cons
   }
   if (!weight) return kept;
   match_ranks(kept, weight);
+  require_weights(whole.config, weight.shape(), kept.shape());
   return weight * kept;
 }
 
@@ -418,9 +425,7 @@ Value loss(const Named& named, const LossInputs& inputs) {
   weight = joined_weight(weight, mask, reduction, whole);
   if (weight) {
     match_ranks(values, weight);
-    if (!broadcast_alike(values.shape(), weight.shape()))
-      fail<InvalidArgument>("fit", "{}: sample weights are {}, losses {}; a sample has one weight, or one for each of its losses",
-                            config.where(), to_string(weight.shape()), to_string(values.shape()));
+    require_weights(config, weight.shape(), values.shape());
     values = values * weight;
   }
   if (values.rank() == 0) return whole.share_of(values);
