@@ -236,6 +236,7 @@ class Fit(FitTest):
             'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10, initial_learning_rate = 1 }',
             'optimizer = { name = "sgd", momentum = 0, use_ema = true, ema_overwrite_frequency = 2.0 }\nmetrics = [{ name = "one_hot_mean_io_u", num_classes = 3 }]',
             'optimizer = "sgd"\nmetrics = "accuracy"',
+            'optimizer = "sgd"\nmetrics = ["rmse", "KLD", "logcosh", { name = "log_cosh" }]',
             'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, threshold = 1, average = "micro" }, { name = "one_hot_mean_io_u", num_classes = 3 }]',
         ):
             self.run_jobs(job_in_order("a", 1, 'loss = "categorical_crossentropy"\n' + keys))
@@ -243,6 +244,12 @@ class Fit(FitTest):
             if "= 1 }" in keys:
                 self.assertTrue(0.5 < float(opened.optimizer.learning_rate) < 1)
             self.assertLessEqual(set(opened.fit(self.x, np.eye(3, dtype="float32")[self.y], verbose=0).history), set(self.history()))
+        for loss, y in (("logcosh", np.eye(3)[self.y]), ("kullback_leibler_divergence", np.eye(3)[self.y]), ("categorical_generalized_cross_entropy", self.y)):
+            self.save_arrays(y=y)
+            self.run_jobs(job_in_order("a", 1, f'loss = "{loss}"\noptimizer = {{ name = "sgd", learning_rate = 0.0 }}'))
+            opened = keras.models.load_model(self.folder / "out/a/model.keras")
+            self.expect_close(opened.fit(self.x, y, batch_size=16, shuffle=False, verbose=0).history["loss"], self.history()["loss"])
+        self.save_arrays(y=np.eye(3, dtype="float32")[self.y])
         # A model that is beside another and inside of it stays one.
         shared = keras.Sequential([keras.Input((6,)), layers.Dense(6, "tanh")])
         net = self.save(keras.Sequential([keras.Input((6,)), shared, keras.Sequential([keras.Input((6,)), shared, layers.Dense(3)])]))

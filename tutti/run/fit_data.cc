@@ -169,7 +169,7 @@ FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, co
   DataSource weights = weight;
   if (weights.file.empty() && weights.arrays.empty() && !weights.empty()) weights.file = x.file;  // { columns = [...] } of the same file
   if (!weights.empty())
-    for (const FitArray& array : source.by_output(weights, "weights")) {
+    for (const FitArray& array : source.by_output(weights, "weights", true)) {
       Tensor values(array.type(array.samples()));
       std::vector<int64_t> rows(static_cast<size_t>(array.samples()));
       std::iota(rows.begin(), rows.end(), 0);

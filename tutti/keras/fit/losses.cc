@@ -401,7 +401,24 @@ void match_ranks(Value& a, Value& b) {
 
 Json written_loss(const Named& named) { return written_arguments(named, find_row(loss_rows, named).options); }
 
-Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
+std::string_view kind_of_classes(const Shape& target, const Shape& prediction) {
+  const int64_t last = prediction.rank() > 0 ? prediction[prediction.rank() - 1] : 1;
+  if (last == 1) return "binary";
+  return target.rank() < prediction.rank() || target[target.rank() - 1] == 1 ? "sparse_categorical" : "categorical";
+}
+
+bool is_chosen_by_shapes(const Named& named) {
+  const std::string name = plain_name(named.name);
+  return name == "crossentropy" || name == "ce";
+}
+
+Named chosen_by_shapes(Named named, const Shape& target, const Shape& prediction) {
+  if (is_chosen_by_shapes(named)) named.name = fmt::format("{}_crossentropy", kind_of_classes(target, prediction));
+  return named;
+}
+
+Value loss_values(const Named& given, const LossInputs& inputs, Value& mask) {
+  const Named named = chosen_by_shapes(given, inputs.target.shape(), inputs.prediction.shape());
   const LossRow& row = find_row(loss_rows, named);
   if (row.function == nullptr) fail<Unsupported>("fit", "{} '{}' is not done", named.what, named.name);
   check_arguments(named, std::string(row.options) + " reduction dtype");
