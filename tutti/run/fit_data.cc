@@ -184,7 +184,7 @@ JobData FitDataStore::load(const keras::Model& model, const FitJob& job) {
   JobData out;
   out.training = load_part(model, job, job.x, job.y, job.sample_weight, out.classes);
   if (!job.validation_x.empty()) {
-    out.validation = load_part(model, job, job.validation_x, job.validation_y, {}, out.classes);
+    out.validation = load_part(model, job, job.validation_x, job.validation_y, job.validation_sample_weight, out.classes);
   } else if (job.validation_split > 0) {
     const int64_t samples = out.training.samples();
     const auto first = static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - job.validation_split)));
