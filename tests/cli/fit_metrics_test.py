@@ -123,6 +123,40 @@ class FitMetrics(FitTest):
         self.assertIn("val_size_loss", history)
         self.expect_history(history)
 
+        # One array of weights is that of all outputs.
+        weight = self.random().random(50).astype("float32")
+        self.save_arrays(w=weight)
+        self.save(net)
+        self.run_jobs(JOB.replace("y.npy", "both.npz") + 'sample_weight = "w.npy"\nvalidation_split = 0.3\n')
+        self.expect_history(net.fit(self.x, [self.y, sizes], sample_weight=weight, validation_split=0.3, batch_size=16, epochs=3, shuffle=False, verbose=0).history)
+
+    def test_validation_has_weights_of_its_own(self):
+        net = classifier()
+        net.compile(optimizer=keras.optimizers.SGD(0.2), loss="sparse_categorical_crossentropy", metrics=["accuracy"], weighted_metrics=["accuracy"])
+        self.save(net)
+        weight = self.random().random(20).astype("float32")
+        self.save_arrays(x=self.x[:30], y=self.y[:30], vx=self.x[30:], vy=self.y[30:], vw=weight, w=np.ones(30, "float32"))
+        keys = 'validation_x = "vx.npy"\nvalidation_y = "vy.npy"\nvalidation_sample_weight = "vw.npy"\n'
+        self.run_jobs(JOB + keys)
+        validation = (self.x[30:], self.y[30:], weight)
+        history = net.fit(self.x[:30], self.y[:30], validation_data=validation, batch_size=16, epochs=3, shuffle=False, verbose=0).history
+        self.expect_history(history)
+        self.assertNotEqual(self.history()["val_accuracy"], self.history()["val_weighted_accuracy"])
+        self.run_jobs(JOB + keys + 'sample_weight = "w.npy"\n')
+        self.expect_history(history)
+        self.refuse_jobs(JOB + 'validation_split = 0.2\nvalidation_sample_weight = "vw.npy"\n', "without 'validation_x'; hint: of a validation_split")
+        self.refuse_jobs(JOB + keys.replace("vw", "w"), "or its weights 30")
+
+    def test_crossentropy_is_chosen_by_the_shapes(self):
+        one_hot = np.eye(3, dtype="float32")[self.y]
+        binary = keras.Sequential([keras.Input((6,)), layers.Dense(1, "sigmoid")])
+        for net, y, loss in ((classifier(), self.y, "crossentropy"), (classifier(), one_hot, "ce"), (binary, self.y == 1, "crossentropy")):
+            self.compare(net, self.x, y, loss=loss)
+        self.save(classifier())
+        self.save_arrays(y=self.y + 1)
+        self.refuse_jobs(JOB + 'loss = "ce"\n', "the output '")  # labels are looked at
+        self.refuse_jobs(JOB + 'loss = { name = "ce", from_logits = true }\n', "is a name alone; hint: binary_crossentropy")
+
     def test_class_weight(self):
         weights = {0: 3.0, 2: 0.25}
         for y, loss, last in ((self.y, "sparse_categorical_crossentropy", "{ 0 = 3, 2 = 0.25 }"),

@@ -193,6 +193,32 @@ class Fit(FitTest):
         finally:
             keras.config.set_dtype_policy("float32")
 
+    def test_a_compiled_h5_file_goes_on_with_its_optimizer(self):
+        net = classifier()
+        net.compile(loss=keras.losses.SparseCategoricalCrossentropy(), optimizer=keras.optimizers.Adam(0.03, beta_1=0.8),
+                    metrics=[keras.metrics.SparseCategoricalAccuracy()])  # fmt: skip
+        self.history_in_order(net, 1)
+        self.save(net, "a.h5")
+        self.run_jobs(job_in_order("a", 3).replace("a.keras", "a.h5"))
+        self.expect_history(self.history_in_order(net, 3))
+        opened = keras.models.load_model(self.folder / "out/a/model.keras")
+        self.assertEqual((type(opened.optimizer), int(opened.optimizer.iterations)), (keras.optimizers.Adam, 16))
+        self.expect_close(self.history_in_order(opened, 1)["loss"], self.history_in_order(net, 1)["loss"], 1e-3)
+
+    def test_a_job_that_fails_at_its_last_batch_alone_stops_alone(self):
+        net = keras.Sequential([keras.Input((8, 2)), layers.Dense(3, "softmax")])
+        self.save(net)
+        self.save(classifier(), "b.keras")
+        self.save_arrays(series=np.zeros((20, 8, 2), "float32"), labels=np.zeros((20, 8), "int32"), w=np.ones(20, "float32"))
+        loss = 'loss = { name = "sparse_categorical_crossentropy", ignore_class = 1 }\n'
+        job = loss + 'name = "a"\nmodel = "a.keras"\nx = "series.npy"\ny = "labels.npy"\nsample_weight = "w.npy"\nbatch_size = 8\n'
+        (self.folder / "jobs.toml").write_text("[[job]]\n" + job + job_in_order("b", 2, loss))
+        done = subprocess.run([self.program, "fit", "jobs.toml", "--out", "out"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("job 'a': [fit] loss 'sparse_categorical_crossentropy': sample weights are [4], losses [4, 8]; a sample has one weight", done.stderr)
+        self.assertIn("error: [fit] 1 of 2 jobs failed", done.stderr)
+        self.assertEqual(len(self.history("b")["loss"]), 2)
+
     def test_results_of_an_earlier_run_do_not_pass_for_those_of_this_one(self):
         self.save(classifier())
         job = job_in_order("a", 2, 'loss = "sparse_categorical_crossentropy"')
@@ -210,6 +236,7 @@ class Fit(FitTest):
             'optimizer = "sgd"\nschedule = { name = "cosine_decay", decay_steps = 10, initial_learning_rate = 1 }',
             'optimizer = { name = "sgd", momentum = 0, use_ema = true, ema_overwrite_frequency = 2.0 }\nmetrics = [{ name = "one_hot_mean_io_u", num_classes = 3 }]',
             'optimizer = "sgd"\nmetrics = "accuracy"',
+            'optimizer = "sgd"\nmetrics = ["rmse", "KLD", "logcosh", { name = "log_cosh" }]',
             'optimizer = "sgd"\nmetrics = [{ name = "f_beta_score", beta = 2, threshold = 1, average = "micro" }, { name = "one_hot_mean_io_u", num_classes = 3 }]',
         ):
             self.run_jobs(job_in_order("a", 1, 'loss = "categorical_crossentropy"\n' + keys))
@@ -217,6 +244,12 @@ class Fit(FitTest):
             if "= 1 }" in keys:
                 self.assertTrue(0.5 < float(opened.optimizer.learning_rate) < 1)
             self.assertLessEqual(set(opened.fit(self.x, np.eye(3, dtype="float32")[self.y], verbose=0).history), set(self.history()))
+        for loss, y in (("logcosh", np.eye(3)[self.y]), ("kullback_leibler_divergence", np.eye(3)[self.y]), ("categorical_generalized_cross_entropy", self.y)):
+            self.save_arrays(y=y)
+            self.run_jobs(job_in_order("a", 1, f'loss = "{loss}"\noptimizer = {{ name = "sgd", learning_rate = 0.0 }}'))
+            opened = keras.models.load_model(self.folder / "out/a/model.keras")
+            self.expect_close(opened.fit(self.x, y, batch_size=16, shuffle=False, verbose=0).history["loss"], self.history()["loss"])
+        self.save_arrays(y=np.eye(3, dtype="float32")[self.y])
         # A model that is beside another and inside of it stays one.
         shared = keras.Sequential([keras.Input((6,)), layers.Dense(6, "tanh")])
         net = self.save(keras.Sequential([keras.Input((6,)), shared, keras.Sequential([keras.Input((6,)), shared, layers.Dense(3)])]))

@@ -57,14 +57,14 @@ std::string words(const Json& json, int depth = 0) {
   return out;
 }
 
-// {"optimizer", "learning_rate", "loss", "metrics"}, or null; Keras 3's compile_config and the legacy training_config alike.
+// {"optimizer", "learning_rate", "loss", "metrics"}, or null.
 Json compile_json(const Json& compiled) {
   if (!compiled.is_object()) return {};
   auto part = [&](const char* key) {
     const Json* found = compiled.find(key);
     return found != nullptr ? words(*found) : std::string();
   };
-  const Json* optimizer = compiled.find("optimizer") != nullptr ? compiled.find("optimizer") : compiled.find("optimizer_config");
+  const Json* optimizer = compiled.find("optimizer");
   if ((optimizer == nullptr || optimizer->is_null()) && part("loss").empty()) return {};
   Json out = JsonMembers{{"optimizer", optimizer != nullptr ? words(*optimizer) : ""}};
   const Json* config = optimizer != nullptr && optimizer->is_object() ? optimizer->find("config") : nullptr;

@@ -96,6 +96,18 @@ Model ModelReader::read_archive(std::shared_ptr<const ByteSource> file) {
   return model;
 }
 
+namespace {
+
+// What .h5 files say of `compile`, in the words of .keras files.
+Json as_compile_config(const Json& training) {
+  if (!training.is_object()) return training;
+  Json out = Json::object();
+  for (const auto& [key, value] : training.members()) out.set(key == "optimizer_config" ? "optimizer" : key, value);
+  return out;
+}
+
+}  // namespace
+
 Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   auto weights = std::make_shared<Hdf5File>(std::move(file));
   if (!weights->has_attribute("", "model_config"))
@@ -107,8 +119,8 @@ Model ModelReader::read_hdf5(std::shared_ptr<const ByteSource> file) {
   };
   std::string training = attribute("training_config");
   Model model = from_config(parse_config(attribute("model_config"), "model_config"),
-                            training.empty() ? Json() : parse_config(training, "training_config"), attribute("keras_version"),
-                            {.merges_lora = false});
+                            training.empty() ? Json() : as_compile_config(parse_config(training, "training_config")),
+                            attribute("keras_version"), {.merges_lora = false});
   if (model.problems_.empty())
     bind_by_order(*model.variables_, *weights, model.file_.keras_major, model.problems_);  // else the variables are not all known
   model.read_optimizer_ = [weights] {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -75,23 +76,53 @@ void add_variables(hdf5::Writer& file, const Scope& scope) {
 
 namespace {
 
-// {"name": "log_cosh", arguments} of a job file as Keras serializes it; text and what is serialized already stay. Lists and tables by
-// output are gone through.
+// The class of a loss or metric; "" where Keras knows the text by itself.
+std::string_view class_of_text(std::string_view module, const std::string& text) {
+  static constexpr std::array<std::string_view, 3> rows[] = {
+      {"keras.losses", "logcosh", "LogCosh"},
+      {"keras.losses", "kullbackleiblerdivergence", "KLDivergence"},
+      {"keras.losses", "categoricalgeneralizedcrossentropy", "CategoricalGeneralizedCrossEntropy"},
+      {"keras.metrics", "rmse", "RootMeanSquaredError"},
+      {"keras.metrics", "logcosh", "LogCoshError"},
+      {"keras.metrics", "kld", "KLDivergence"},
+      {"keras.metrics", "kullbackleiblerdivergence", "KLDivergence"},
+  };
+  const std::string plain = plain_name(text);
+  for (const auto& [of, name, class_name] : rows)
+    if (of == module && name == plain) return class_name;
+  return "";
+}
+
+Json serialized_class(const char* module, std::string_view class_name, const Json& config) {
+  return JsonMembers{{"module", module}, {"class_name", class_name}, {"config", config}, {"registered_name", nullptr}};
+}
+
+// {"name": "log_cosh", arguments} of a job file as Keras serializes it; text that Keras knows and what is serialized already stay, the
+// latter with the module that .h5 files do not say. Lists and tables by output are gone through.
 Json serialized(const Json& json, const char* module, Json (*written)(const Named&)) {
   if (json.is_list()) {
     Json out = Json::list();
     for (const Json& item : json.items()) out.push(serialized(item, module, written));
     return out;
   }
-  if (!json.is_object() || json.has("class_name")) return json;
+  if (json.is_string()) {
+    const std::string_view class_name = class_of_text(module, json.as_string());
+    return class_name.empty() ? json : serialized_class(module, class_name, JsonMembers{{"name", json}});
+  }
+  if (!json.is_object()) return json;
+  if (json.has("class_name")) {
+    Json out = json;
+    if (!out.has("module")) out.set("module", module);
+    return out;
+  }
   Json out = Json::object();
   if (!json.has("name")) {
     for (const auto& [key, value] : json.members()) out.set(key, serialized(value, module, written));
     return out;
   }
   const Named named = read_named(json, module);
-  return JsonMembers{
-      {"module", module}, {"class_name", class_of_name(named.name)}, {"config", written(named)}, {"registered_name", nullptr}};
+  const std::string_view class_name = class_of_text(module, named.name);
+  return serialized_class(module, class_name.empty() ? class_of_name(named.name) : class_name, written(named));
 }
 
 }  // namespace

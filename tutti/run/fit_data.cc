@@ -169,7 +169,7 @@ FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, co
   DataSource weights = weight;
   if (weights.file.empty() && weights.arrays.empty() && !weights.empty()) weights.file = x.file;  // { columns = [...] } of the same file
   if (!weights.empty())
-    for (const FitArray& array : source.by_output(weights, "weights")) {
+    for (const FitArray& array : source.by_output(weights, "weights", true)) {
       Tensor values(array.type(array.samples()));
       std::vector<int64_t> rows(static_cast<size_t>(array.samples()));
       std::iota(rows.begin(), rows.end(), 0);
@@ -184,7 +184,7 @@ JobData FitDataStore::load(const keras::Model& model, const FitJob& job) {
   JobData out;
   out.training = load_part(model, job, job.x, job.y, job.sample_weight, out.classes);
   if (!job.validation_x.empty()) {
-    out.validation = load_part(model, job, job.validation_x, job.validation_y, {}, out.classes);
+    out.validation = load_part(model, job, job.validation_x, job.validation_y, job.validation_sample_weight, out.classes);
   } else if (job.validation_split > 0) {
     const int64_t samples = out.training.samples();
     const auto first = static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - job.validation_split)));

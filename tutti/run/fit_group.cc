@@ -144,8 +144,17 @@ std::vector<std::unique_ptr<FitGroup>> group_jobs(std::span<Trainer* const> trai
       refuse(i, error.what());
     }
   }
-  std::erase_if(groups, [](const auto& group) { return group->members().empty(); });
-  for (const auto& group : groups) group->finish();
+  // What goes wrong at another batch size, as that of a pass's last batch, goes wrong for all that are alike.
+  std::erase_if(groups, [&](const auto& group) {
+    try {
+      if (!group->members().empty()) group->finish();
+      return group->members().empty();
+    } catch (const Error& error) {
+      for (const Trainer* trainer : group->members())
+        refuse(static_cast<size_t>(std::find(trainers.begin(), trainers.end(), trainer) - trainers.begin()), error.what());
+      return true;
+    }
+  });
   return groups;
 }
 

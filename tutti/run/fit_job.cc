@@ -118,11 +118,11 @@ class JobReader {
   }
 
   static constexpr int64_t any_seed = int64_t{1} << 62;
-  static const Key keys[26];
+  static const Key keys[27];
   std::string where_, folder_;
 };
 
-const JobReader::Key JobReader::keys[26] = {
+const JobReader::Key JobReader::keys[27] = {
     {"name", &JobReader::text<&FitJob::name>},
     {"model", &JobReader::path<&FitJob::model>},
     {"build", &JobReader::text<&FitJob::build>},
@@ -132,6 +132,7 @@ const JobReader::Key JobReader::keys[26] = {
     {"sample_weight", &JobReader::data<&FitJob::sample_weight>},
     {"validation_x", &JobReader::data<&FitJob::validation_x>},
     {"validation_y", &JobReader::data<&FitJob::validation_y>},
+    {"validation_sample_weight", &JobReader::data<&FitJob::validation_sample_weight>},
     {"validation_split", &JobReader::split},
     {"loss", &JobReader::any<&FitJob::loss>},
     {"loss_weights", &JobReader::any<&FitJob::loss_weights>},
@@ -184,6 +185,11 @@ void check(const FitJob& job) {
     require_there(job.validation_x, "validation_x");
     fail<InvalidArgument>("fit", "{}: 'validation_x' and 'validation_y' come together", where);
   }
+  if (!job.validation_sample_weight.empty() && job.validation_x.empty())
+    fail<InvalidArgument>(
+        "fit",
+        "{}: has 'validation_sample_weight' without 'validation_x'; hint: of a validation_split the weights are those of sample_weight",
+        where);
   if (!job.validation_x.empty() && job.validation_split > 0)
     fail<InvalidArgument>("fit", "{}: has 'validation_x' and 'validation_split'; hint: one of them", where);
 }
@@ -204,7 +210,8 @@ std::vector<Json> matching(const std::string& pattern, const std::string& folder
 
 bool is_data(std::string_view key) {
   key = key.substr(0, key.find('.'));  // "x.file" too
-  return key == "x" || key == "y" || key == "sample_weight" || key == "validation_x" || key == "validation_y";
+  return key == "x" || key == "y" || key == "sample_weight" || key == "validation_x" || key == "validation_y" ||
+         key == "validation_sample_weight";
 }
 
 // Sets "optimizer.learning_rate" within the tables of a job; a name or a path alone becomes a table on the way.
@@ -301,6 +308,7 @@ Json FitJob::facts() const {
                          {"callbacks", JsonList{early_stopping, reduce_on_plateau}},
                          {"counts", JsonList{epochs, batch_size, steps_per_epoch, gradient_accumulation_steps, seed}},
                          {"shuffle", shuffle}};
+  if (!validation_sample_weight.empty()) out.set("validation_weights", validation_sample_weight.facts());
   if (rate_factor != 1) out.set("rate", JsonList{rate_factor, warmup_steps});
   return out;
 }

@@ -28,7 +28,7 @@ struct FitJob {
   Ints input;                      // of a built model: extents of one sample
   Json architecture;               // or a model with fresh weights: that of keras::Sequential
   DataSource x, y, sample_weight;  // y: empty for images by class and for series, which have their own
-  DataSource validation_x, validation_y;
+  DataSource validation_x, validation_y, validation_sample_weight;
   double validation_split = 0;
   Json loss, loss_weights, optimizer, schedule, metrics, weighted_metrics;  // as written; null: the file's own, or none
   Json class_weight;                                                        // weights by class: a table, or a list; null: none

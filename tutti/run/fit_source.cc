@@ -416,7 +416,7 @@ std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
   return out;
 }
 
-std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string_view what) {
+std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string_view what, bool one_for_all) {
   const auto& names = model_.target_names();
   const std::string file = escape(source.file);
   std::vector<FitArray> out;
@@ -424,18 +424,19 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
     if (shape.rank() == 0) fail<InvalidArgument>("fit", "'{}' holds a single number, and no {} by sample", file, what);
   };
   const auto only_one = [&] {
-    if (names.size() != 1)
+    if (names.size() != 1 && !one_for_all)
       fail<InvalidArgument>("fit", "the model has {} outputs; '{}' holds one array; hint: an .npz has an array per output", names.size(),
                             file);
   };
   switch (kind_of(source)) {
     case SourceKind::arrays:
-      if (source.arrays.size() != names.size())
+      if (source.arrays.size() != names.size() && !(one_for_all && source.arrays.size() == 1))
         fail<InvalidArgument>("fit", "the model has {} outputs; there are {} arrays of {}", names.size(), source.arrays.size(), what);
       for (const Tensor& array : source.arrays) {
         check(array.shape());
         out.emplace_back(array.dtype() == target_dtype(array.dtype()) ? array : array.converted(target_dtype(array.dtype())));
       }
+      if (one_for_all) out.resize(names.size(), out[0]);
       return out;
     case SourceKind::npz: {
       const SourceOptions options(source, fmt::format("'{}'", file), {"arrays"});
@@ -471,7 +472,7 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
       NpyReader array(source.file);
       check(array.type().shape);
       const Type type = array.type();
-      out.push_back(npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
+      out.resize(names.size(), npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
       return out;
     }
     case SourceKind::images:

@@ -21,7 +21,7 @@ class FitSource {
   std::vector<FitArray> inputs();
   std::vector<FitArray> targets();
   // Arrays of any shape, one an output of the model. `what` they are, for messages.
-  std::vector<FitArray> by_output(const DataSource& source, std::string_view what);
+  std::vector<FitArray> by_output(const DataSource& source, std::string_view what, bool one_for_all = false);
 
  private:
   std::vector<FitArray> csv_inputs();

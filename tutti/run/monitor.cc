@@ -31,7 +31,10 @@ Monitor::Monitor(const keras::Config& config, double min_delta)
 
 bool Monitor::improves(double value, std::optional<double> reference) const {
   if (!reference) return true;
-  return rises_ ? value > *reference + min_delta_ : value < *reference - min_delta_;
+  // In float32, as Keras compares: by how much accuracies differ is often min_delta itself.
+  const auto now = static_cast<float>(static_cast<double>(static_cast<float>(value)) + (rises_ ? -min_delta_ : min_delta_));
+  const auto before = static_cast<float>(*reference);
+  return rises_ ? now > before : now < before;
 }
 
 }  // namespace tutti

@@ -67,7 +67,7 @@ class ArmRunner {
   ArmRunner(const FitJob& job, const FitOptions& fit, const std::atomic<bool>& stop) : job_(job), fit_(fit), stop_(stop) {
     job_.epochs = 1;
     job_.validation_split = 0;
-    job_.validation_x = job_.validation_y = "";
+    job_.validation_x = job_.validation_y = job_.validation_sample_weight = "";
     job_.early_stopping = job_.reduce_on_plateau = Json();
     fit_.folder = folder_.path();
     fit_.checkpoint_every = 0;

@@ -10,6 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
 #include "tutti/keras/fit/build.h"
+#include "tutti/keras/fit/losses.h"
 #include "tutti/keras/write.h"
 #include "tutti/run/ensemble_model.h"
 #include "tutti/transform/recompute.h"
@@ -125,8 +126,15 @@ void Trainer::read_compile_options() {
       *metrics = outputs.size() == 1 ? Json(JsonList{one}) : Json(JsonList(outputs.size(), Json(JsonList{one})));
     }
   if (job_.loss.is_null()) fail<InvalidArgument>("fit", "there is no loss, and the file was saved without one; hint: loss = \"mse\"");
-  for (const Json& one : by_output(job_.loss, outputs, "loss", false))
+  for (const Json& one : by_output(job_.loss, outputs, "loss", false)) {
     training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
+    const keras::Named& loss = training_.losses.back();
+    if (!one.is_string() && keras::is_chosen_by_shapes(loss))
+      fail<InvalidArgument>("fit",
+                            "loss '{}' is a name alone; hint: binary_crossentropy, categorical_crossentropy or "
+                            "sparse_categorical_crossentropy take arguments",
+                            escape(loss.name, 40));
+  }
   if (!job_.loss_weights.is_null())
     for (const Json& one : by_output(job_.loss_weights, outputs, "loss_weights", false)) {
       if (!one.is_null() && !(one.is_number() && std::isfinite(one.as_number())))
@@ -189,8 +197,8 @@ void Trainer::describe(std::shared_ptr<const StepGraph> facts, std::vector<std::
 // Numbers of classes that are none would take part in no loss, or in a wrong one.
 void Trainer::check_labels() const {
   for (size_t i = 0; i < training_.losses.size() && i < facts_->predictions.size(); ++i) {
-    const keras::Named& loss = training_.losses[i];
     const Shape& prediction = facts_->predictions[i];
+    const keras::Named loss = keras::chosen_by_shapes(training_.losses[i], data_.y[i].type(1).shape, prediction);
     const std::string name = keras::plain_name(loss.name);
     if ((name != "sparsecategoricalcrossentropy" && name != "categoricalgeneralizedcrossentropy") || prediction.rank() < 2) continue;
     const Json* ignored = loss.arguments.find("ignore_class");

@@ -358,6 +358,12 @@ struct Whole {
   Value share_of(Value mean) const { return part == nullptr ? mean : mean * part->share; }
 };
 
+void require_weights(const Config& config, const Shape& weight, const Shape& losses) {
+  if (!broadcast_alike(losses, weight))
+    fail<InvalidArgument>("fit", "{}: sample weights are {}, losses {}; a sample has one weight, or one for each of its losses",
+                          config.where(), to_string(weight), to_string(losses));
+}
+
 // The weights of values: those of samples, and of the mask, scaled so that a mean over all is one over the kept.
 Value joined_weight(Value weight, Value mask, const std::string& reduction, const Whole& whole) {
   if (!mask) return weight;
@@ -371,6 +377,7 @@ Value joined_weight(Value weight, Value mask, const std::string& reduction, cons
   }
   if (!weight) return kept;
   match_ranks(kept, weight);
+  require_weights(whole.config, weight.shape(), kept.shape());
   return weight * kept;
 }
 
@@ -394,7 +401,24 @@ void match_ranks(Value& a, Value& b) {
 
 Json written_loss(const Named& named) { return written_arguments(named, find_row(loss_rows, named).options); }
 
-Value loss_values(const Named& named, const LossInputs& inputs, Value& mask) {
+std::string_view kind_of_classes(const Shape& target, const Shape& prediction) {
+  const int64_t last = prediction.rank() > 0 ? prediction[prediction.rank() - 1] : 1;
+  if (last == 1) return "binary";
+  return target.rank() < prediction.rank() || target[target.rank() - 1] == 1 ? "sparse_categorical" : "categorical";
+}
+
+bool is_chosen_by_shapes(const Named& named) {
+  const std::string name = plain_name(named.name);
+  return name == "crossentropy" || name == "ce";
+}
+
+Named chosen_by_shapes(Named named, const Shape& target, const Shape& prediction) {
+  if (is_chosen_by_shapes(named)) named.name = fmt::format("{}_crossentropy", kind_of_classes(target, prediction));
+  return named;
+}
+
+Value loss_values(const Named& given, const LossInputs& inputs, Value& mask) {
+  const Named named = chosen_by_shapes(given, inputs.target.shape(), inputs.prediction.shape());
   const LossRow& row = find_row(loss_rows, named);
   if (row.function == nullptr) fail<Unsupported>("fit", "{} '{}' is not done", named.what, named.name);
   check_arguments(named, std::string(row.options) + " reduction dtype");
@@ -418,9 +442,7 @@ Value loss(const Named& named, const LossInputs& inputs) {
   weight = joined_weight(weight, mask, reduction, whole);
   if (weight) {
     match_ranks(values, weight);
-    if (!broadcast_alike(values.shape(), weight.shape()))
-      fail<InvalidArgument>("fit", "{}: sample weights are {}, losses {}; a sample has one weight, or one for each of its losses",
-                            config.where(), to_string(weight.shape()), to_string(values.shape()));
+    require_weights(config, weight.shape(), values.shape());
     values = values * weight;
   }
   if (values.rank() == 0) return whole.share_of(values);

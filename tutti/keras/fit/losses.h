@@ -23,6 +23,12 @@ Value loss(const Named& named, const LossInputs& inputs);
 // Before the reduction: [batch, ...]. `mask` is set by losses that ignore some of their values.
 Value loss_values(const Named& named, const LossInputs& inputs, Value& mask);
 
+// "crossentropy" and "ce", which Keras chooses by shapes; other names stay.
+bool is_chosen_by_shapes(const Named& named);
+Named chosen_by_shapes(Named named, const Shape& target, const Shape& prediction);
+// What "accuracy" and "crossentropy" mean: binary, sparse_categorical or categorical.
+std::string_view kind_of_classes(const Shape& target, const Shape& prediction);
+
 // Its arguments as Keras takes them.
 Json written_loss(const Named& named);
 

@@ -237,13 +237,6 @@ std::string logged_name(const MetricRow& row) { return std::string(row.names.sub
 
 bool is_accuracy(const std::string& name) { return plain_name(name) == "accuracy" || plain_name(name) == "acc"; }
 
-const char* fitting_accuracy(const Shape& target, const Shape& prediction) {
-  const int64_t last = prediction.rank() > 0 ? prediction[prediction.rank() - 1] : 1;
-  if (last == 1) return "binary_accuracy";
-  if (target.rank() < prediction.rank() || target[target.rank() - 1] == 1) return "sparse_categorical_accuracy";
-  return "categorical_accuracy";
-}
-
 // The name that a file gives its metric; "" where it has none, and in job files, whose "name" is that of the class.
 std::string given_name(const Json& json) {
   if (json.is_string()) return json.as_string();
@@ -256,7 +249,7 @@ std::string given_name(const Json& json) {
 
 Metric::Metric(const Json& json, const Shape& target, const Shape& prediction)
     : name_(given_name(json)), named_(read_named(json, "metric")) {
-  if (json.is_string() && is_accuracy(name_)) named_.name = fitting_accuracy(target, prediction);
+  if (json.is_string() && is_accuracy(name_)) named_.name = fmt::format("{}_accuracy", kind_of_classes(target, prediction));
   row_ = &row_of_metric(named_);
   if (name_.empty()) name_ = logged_name(*row_);
   if (row_->names.starts_with("logcosh ")) named_.name = "log_cosh";  // the loss
