@@ -80,6 +80,17 @@ class Limits(program.ProgramTest):
             self.assertIn("[threads] the system starts no more threads", ends[0])
             self.assertGreater(len(set(ends)), 1, "with enough it does something")
 
+    def test_jobs_are_trained_by_the_threads_that_are_to_be_had(self):
+        if self.sanitized:
+            self.skipTest("a sanitized program's memory cannot be limited")
+        np.save(self.folder / "x.npy", np.zeros((4, 4), "float32"))
+        np.save(self.folder / "y.npy", np.zeros((4, 2), "float32"))
+        job = 'build = "dense 2"\ninput = [4]\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\nepochs = 1\n'
+        (self.folder / "jobs.toml").write_text("".join(f'[[job]]\nname = "{name}"\n{job}' for name in "abc"))
+        run = self.run_program("--json", "fit", "jobs.toml", "--out", "trained", memory_mib=120, stack_mib=100, environment={"TUTTI_THREADS": "3"})
+        self.assertEqual((run.code, run.err), (0, ""))
+        self.assertEqual([job["steps"] for job in run.json["jobs"]], [1, 1, 1])
+
     def test_what_is_said_to_closed_streams_stands_in_no_output(self):
         (self.folder / "photos").mkdir()
         for name in ("a.png", "b.png"):
