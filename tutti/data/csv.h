@@ -67,7 +67,7 @@ class CsvReader {
 // A header with a name per column (NAME, or NAME_0, NAME_1_2 for rows of several elements), then a row per sample: the arrays side by side.
 class CsvWriter {
  public:
-  CsvWriter(std::string path, std::vector<ArraySpec> arrays);
+  CsvWriter(const std::string& path, std::vector<ArraySpec> arrays);
   void write(const std::vector<Tensor>& rows);  // one tensor an array, each [count, row...]
   void commit() { file_.commit(false); }
 

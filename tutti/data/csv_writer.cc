@@ -59,7 +59,7 @@ std::vector<std::string> csv_columns(const std::vector<ArraySpec>& arrays) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? out : columns('.');
 }
 
-CsvWriter::CsvWriter(std::string path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(std::move(path)) {
+CsvWriter::CsvWriter(const std::string& path, std::vector<ArraySpec> arrays) : arrays_(std::move(arrays)), file_(path) {
   std::string line;
   for (const auto& name : csv_columns(arrays_)) line += fmt::format("{}{}", line.empty() ? "" : ",", csv_field(name));
   file_.write(line + "\n");

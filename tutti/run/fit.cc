@@ -210,7 +210,10 @@ class Fitting {
     }
     if (options_.resume)
       for (size_t i = 0; i < jobs_.size(); ++i) resume(i);
-    if (options_.has_checkpoints()) write_plans();
+    if (options_.has_checkpoints()) {
+      make_folder(options_.folder);
+      write_plans(plan_file(), out_.plans);
+    }
     for (const auto& team : teams_) {
       waiting_.push_back(team.get());
       clocks_[team.get()];
@@ -239,20 +242,7 @@ class Fitting {
 
   // Stacked or not, results agree to float accuracy; bit for bit they are those of the same plan.
   std::vector<FitPlan> known_plans() const {
-    std::vector<FitPlan> out;
-    if (!options_.resume || !is_there(plan_file())) return out;
-    const auto bytes = read_all(*open_file(plan_file()), 256 << 20);
-    const Json plans = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    for (const Json& plan : plans.items()) out.push_back(FitPlan::from(plan));
-    return out;
-  }
-  void write_plans() const {
-    Json plans = Json::list();
-    for (const FitPlan& plan : out_.plans) plans.push(plan.json());
-    make_folder(options_.folder);
-    OutputFile file(plan_file());
-    file.write(plans.dump() + "\n");
-    file.commit();
+    return options_.resume && is_there(plan_file()) ? read_plans(plan_file()) : std::vector<FitPlan>();
   }
 
   // Takes teams in turns until none is left.
@@ -304,7 +294,7 @@ class Fitting {
     if (trainer.is_done()) {
       if (attempt(job, [&] {
             trainer.write(folder(job), durable_);
-            clear_checkpoints(job);
+            clear_checkpoints(folder(job));
           }))
         settle(job, "");
       std::lock_guard lock(mutex_);
@@ -312,16 +302,6 @@ class Fitting {
       return false;
     }
     return !saves || attempt(job, [&] { save(job); });
-  }
-
-  // With what runs that were killed have left behind; the newest last, so that a job that is killed now goes on from it.
-  void clear_checkpoints(size_t job) const {
-    std::vector<fs::path> left;
-    for (const auto& entry : fs::directory_iterator(folder(job)))
-      if (const std::string name = entry.path().filename().string(); name.starts_with("checkpoint.") || name.ends_with(".part"))
-        left.push_back(entry.path());
-    for (const fs::path& path : left) fs::remove(path);
-    fs::remove(checkpoint(job));
   }
 
   // The one before stays until the next, whatever becomes of this one.

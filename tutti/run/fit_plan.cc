@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file.h"
 #include "tutti/base/stopwatch.h"
 
 namespace tutti {
@@ -83,6 +84,22 @@ FitPlan FitPlan::from(const Json& json) {
   for (const Json& kind : json.at("by_one").items()) out.by_one.insert({kind[0].as_bool(), kind[1].as_int(), kind[2].as_int()});
   out.reason = "as in the run that is gone on with";
   return out;
+}
+
+std::vector<FitPlan> read_plans(const std::string& path) {
+  const auto bytes = read_all(*open_file(path), 256 << 20);
+  std::vector<FitPlan> out;
+  const Json plans = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const Json& plan : plans.items()) out.push_back(FitPlan::from(plan));
+  return out;
+}
+
+void write_plans(const std::string& path, const std::vector<FitPlan>& plans) {
+  Json all = Json::list();
+  for (const FitPlan& plan : plans) all.push(plan.json());
+  OutputFile file(path);
+  file.write(all.dump() + "\n");
+  file.commit();
 }
 
 FitPlan plan_fit(const std::shared_ptr<SharedPrograms>& programs, FitArrangement wanted, size_t at_once) {

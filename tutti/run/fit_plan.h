@@ -28,6 +28,10 @@ struct FitPlan {
   static FitPlan from(const Json& json);
 };
 
+// All of a run, in a file.
+std::vector<FitPlan> read_plans(const std::string& path);
+void write_plans(const std::string& path, const std::vector<FitPlan>& plans);
+
 // For a group whose teams run on so many threads side by side.
 FitPlan plan_fit(const std::shared_ptr<SharedPrograms>& programs, FitArrangement wanted, size_t at_once);
 

@@ -38,7 +38,7 @@ class SourceOptions {
     return value->as_string();
   }
   std::string choice(const char* key, const std::vector<std::string>& names, const std::string& otherwise) const {
-    const std::string out = text(key, otherwise);
+    std::string out = text(key, otherwise);
     if (std::find(names.begin(), names.end(), out) == names.end() && out != otherwise)
       fail<InvalidArgument>("fit", "'{}' is one of {}; got '{}'{}", key, fmt::join(names, ", "), escape(out, 40), did_you_mean(out, names));
     return out;
@@ -94,7 +94,7 @@ class SourceOptions {
 std::vector<std::string> class_names(const SourceOptions& options) {
   const Json* value = options.find("classes");
   if (value == nullptr || value->is_bool()) return {};
-  const auto out = options.names("classes");
+  auto out = options.names("classes");
   if (std::set<std::string>(out.begin(), out.end()).size() != out.size() || out.empty())
     options.refuse("classes", "names each class once", *value);
   return out;

@@ -18,4 +18,13 @@ void forget_results(const std::vector<std::string>& folders, const std::vector<F
         fs::remove(path, error);
 }
 
+void clear_checkpoints(const std::string& folder) {
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string(); name.starts_with("checkpoint.") || name.ends_with(".part"))
+      left.push_back(entry.path());
+  for (const fs::path& path : left) fs::remove(path);
+  fs::remove(folder + "/checkpoint");
+}
+
 }  // namespace tutti

@@ -12,4 +12,8 @@ namespace tutti {
 // --resume would take them for finished. What jobs are read from stays.
 void forget_results(const std::vector<std::string>& folders, const std::vector<FitJob>& jobs);
 
+// Of a job that is done, with what runs that were killed have left behind; the newest last, so that a job that is killed now goes on from
+// it.
+void clear_checkpoints(const std::string& folder);
+
 }  // namespace tutti

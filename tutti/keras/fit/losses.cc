@@ -332,7 +332,7 @@ const LossRow loss_rows[] = {
 };
 
 std::string reduction_of(const Config& config) {
-  const std::string reduction = config.text("reduction", "sum_over_batch_size");
+  std::string reduction = config.text("reduction", "sum_over_batch_size");
   for (const char* known : {"sum_over_batch_size", "sum", "mean", "mean_with_sample_weight"})
     if (reduction == known) return reduction;
   fail<Unsupported>("fit", "{}: reduction '{}' gives no single number to train by; hint: sum_over_batch_size, sum, mean", config.where(),
