@@ -145,10 +145,12 @@ class FitMany(ProgramTest):
 
     def test_a_killed_run_goes_on_bit_for_bit(self):
         self.write_jobs(keys="validation_split = 0.2", epochs=150)
+        begin = time.monotonic()
         self.fit("whole", "--fit-plan", "stacked")
+        whole = time.monotonic() - begin
         arguments = [self.program, "fit", "jobs.toml", "--out", "parts", "--log-steps", "--fit-plan", "stacked", "--steps-per-launch", "2", "--checkpoint-every", "50", "--resume"]
         kills = 0
-        for delay in (0.2, 0.3, 0.4, 0.5):
+        for delay in (0.3 * whole, 0.5 * whole, 0.7 * whole, 0.9 * whole):
             child = subprocess.Popen(arguments, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 child.wait(timeout=delay)
