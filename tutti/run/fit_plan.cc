@@ -31,9 +31,9 @@ std::vector<size_t> first_members(size_t count) {
 }
 
 double seconds_of_all(const FitGroup& group, double step, size_t at_once) {
-  int64_t steps = 0;
-  for (const Trainer* trainer : group.members()) steps += trainer->expected_steps();
-  return static_cast<double>(steps) * step / static_cast<double>(at_once);
+  double steps = 0;
+  for (const Trainer* trainer : group.members()) steps += static_cast<double>(trainer->expected_steps());
+  return steps * step / static_cast<double>(at_once);
 }
 
 Json kind_json(const StepKind& kind) { return JsonList{kind.training, kind.batch, kind.steps}; }

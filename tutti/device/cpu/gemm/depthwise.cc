@@ -5,13 +5,11 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/gemm/aligned.h"
 #include "tutti/device/cpu/gemm/depthwise_kernel.h"
+#include "tutti/device/cpu/gemm/matmul.h"
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
 
-namespace {
-constexpr int64_t kFewPixels = 32;  // a thread's, of which matmul divides the columns (kManyRows)
-}  // namespace
 std::vector<DepthwiseConvolution::Band> DepthwiseConvolution::bands(const ConvolutionShape& shape, size_t axis) {
   std::vector<Band> bands;
   const int64_t extent = shape.input[axis], taps = shape.kernel[axis], dilation = shape.dilation[axis];
@@ -84,7 +82,7 @@ void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int 
   epilogue.residual_stride = shape_.channels;
   // Of few pixels, products are divided by columns: these are the channels that a thread has made itself.
   const int64_t lanes = kernel_->lanes, vectors = shape_.channels / lanes;
-  if (threads > 1 && rows * output_[2] < kFewPixels * threads && vectors >= threads && epilogue.in_registers()) {
+  if (threads > 1 && rows * output_[2] < kManyRows * threads && vectors >= threads && epilogue.in_registers()) {
     share(vectors, threads, threads, [&](int64_t begin, int64_t end, int) {
       const int64_t channel = begin * lanes, after = end == vectors ? shape_.channels : end * lanes;
       run_part(x, epilogue, y, 0, rows, {channel, after - channel}, packed);

@@ -13,8 +13,7 @@ namespace {
 
 // Rows of A, in floats, that stay in the second-level cache while the panels pass by.
 constexpr int64_t kRowsBlock = int64_t{48} * 1024;
-// Rows of a piece that make up for reading all of B, from the second-level cache or from beyond.
-constexpr int64_t kFewRows = 12, kManyRows = 32;
+constexpr int64_t kFewRows = 12;                       // as kManyRows, where B is near
 constexpr int64_t kRowsOfTiles = 8;                    // whole tiles of every target's kernels
 constexpr int64_t kLeastOfPiece = int64_t{16} * 1024;  // products
 constexpr int64_t kNearMatrix = int64_t{64} * 1024;    // floats

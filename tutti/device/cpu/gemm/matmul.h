@@ -8,6 +8,9 @@
 
 namespace tutti::cpu {
 
+// Rows of a thread's piece that make up for reading all of B from beyond the second-level cache. Of fewer, the columns are divided.
+constexpr int64_t kManyRows = 32;
+
 // a: [rows, b.depth], a_stride floats from row to row; c: [rows, b.columns], c_stride likewise. backwards: of one row, the last columns
 // first.
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
