@@ -123,7 +123,8 @@ void on_each_target(F f) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-void expect_within(double limit, Function function, double (*exact)(double)) {
+// `unfused` is the limit of targets that round each product before they add to it.
+void expect_within(double limit, Function function, double (*exact)(double), double unfused = 0) {
   const std::vector<float> x = sweep();
   std::vector<float> y(x.size());
   on_each_target([&](const char* target) {
@@ -134,7 +135,8 @@ void expect_within(double limit, Function function, double (*exact)(double)) {
       double error = ulps(y[i], exact(x[i]));
       if (error > worst) worst = error, where = i;
     }
-    EXPECT_LE(worst, limit) << target << ": f(" << x[where] << ") = " << y[where] << ", expected " << exact(x[where]);
+    const bool fused = std::string_view(target) != "SCALAR";
+    EXPECT_LE(worst, fused ? limit : std::max(limit, unfused)) << target << ": f(" << x[where] << ") = " << y[where] << ", expected " << exact(x[where]);
     ::testing::Test::RecordProperty(target, std::to_string(worst));
   });
 }
@@ -142,12 +144,12 @@ void expect_within(double limit, Function function, double (*exact)(double)) {
 TEST(cpu_math, exponential) { expect_within(1.2, Function::exponential, std::exp); }
 TEST(cpu_math, exponential_minus_one) { expect_within(2.5, Function::exponential_minus_one, std::expm1); }
 TEST(cpu_math, logistic) {
-  expect_within(2.2, Function::logistic, [](double x) { return 1 / (1 + std::exp(-x)); });
+  expect_within(2.3, Function::logistic, [](double x) { return 1 / (1 + std::exp(-x)); }, 2.9);
 }
-TEST(cpu_math, tanh) { expect_within(2.5, Function::tanh, std::tanh); }
+TEST(cpu_math, tanh) { expect_within(2.5, Function::tanh, std::tanh, 3.2); }
 TEST(cpu_math, logistic_times_tanh) {
-  expect_within(4, Function::gate_of_itself, [](double x) { return std::tanh(x) / (1 + std::exp(-x)); });
-  expect_within(4, Function::gate_of_its_opposite, [](double x) { return std::tanh(-x) / (1 + std::exp(-x)); });
+  expect_within(4.4, Function::gate_of_itself, [](double x) { return std::tanh(x) / (1 + std::exp(-x)); }, 5);
+  expect_within(4.4, Function::gate_of_its_opposite, [](double x) { return std::tanh(-x) / (1 + std::exp(-x)); }, 5);
 }
 TEST(cpu_math, log) { expect_within(1.2, Function::log, std::log); }
 TEST(cpu_math, log_plus_one) { expect_within(1.5, Function::log_plus_one, std::log1p); }

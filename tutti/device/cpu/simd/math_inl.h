@@ -135,15 +135,78 @@ HWY_INLINE V exponential_minus_one(V x) {
   return hn::CopySign(hn::IfThenElse(beyond, hn::Mul(y, y), y), x);
 }
 
-// y / (1 + e^-x), where the quotient is a normal float for x >= -87.
+// A quotient that is not divided yet, so that several share one division.
+template <class V>
+struct Fraction {
+  V above, below;
+};
+
+// 1 / (1 + e^-x) for x >= -80. e^-x = 2^n (E - r O) / (E + r O), with even polynomials of r, the part of x that is no multiple of ln 2,
+// takes fewer multiplications than a polynomial of r.
+template <class V>
+HWY_INLINE Fraction<V> logistic_fraction(V x) {
+  using Integers = hn::RebindToSigned<hn::DFromV<V>>;
+  const V most = at_most(x, 87.0f), shift = all(x, 0x1.8p23f);
+  const V shifted = hn::NegMulAdd(most, all(x, 0x1.715476p0f), shift);
+  const V n = hn::Sub(shifted, shift);
+  V r = hn::MulAdd(n, all(x, 0.693359375f), most);
+  r = hn::MulAdd(n, all(x, -2.12194440e-4f), r);
+  const V square = hn::Mul(r, r), odd = hn::Add(square, all(x, 60.0716667f));
+  const V even = hn::MulAdd(square, all(x, 12.0119371f), all(x, 120.143333f));
+  const auto bits = hn::ShiftLeft<23>(hn::BitCast(Integers(), shifted));
+  const V scale = hn::BitCast(hn::DFromV<V>(), hn::Add(bits, hn::Set(Integers(), 0x3F800000)));
+  const V above = hn::MulAdd(r, odd, even);
+  return {above, hn::MulAdd(scale, hn::NegMulAdd(r, odd, even), above)};
+}
+
+// Places about 19 / 32 apart whose tanh is a float up to 2^-25 of its last place or less, so that it adds no error, and that float. The last
+// tanh is 1, the float nearest to any tanh beyond 9.02.
+HWY_ALIGN inline constexpr float tanh_places[16] = {0.0f,        0.593772471f, 1.18762195f, 1.78102589f, 2.37446523f, 2.96877456f,
+                                                    3.56228948f, 4.15614271f,  4.74988508f, 5.34373713f, 5.93667603f, 6.53299713f,
+                                                    7.12300014f, 7.71675014f,  8.31449986f, 8.90625f};
+HWY_ALIGN inline constexpr float tanh_there[16] = {0.0f,         0.532603383f, 0.829839885f, 0.944805384f, 0.982826829f, 0.99473691f,
+                                                   0.998391151f, 0.999509156f, 0.999850273f, 0.999954343f, 0.999986053f, 0.999995768f,
+                                                   0.999998689f, 0.999999583f, 0.999999881f, 1.0f};
+
+// table[k] of 16, where k is the low four bits of `index`.
+template <class D, class I>
+HWY_INLINE hn::VFromD<D> look_up(D d, const float* table, I index) {
+  const hn::DFromV<I> integers;
+  constexpr size_t lanes = hn::MaxLanes(D());
+  if constexpr (lanes == 16 || lanes == 8) {
+    const auto within = hn::IndicesFromVec(d, hn::And(index, hn::Set(integers, lanes - 1)));
+    const auto low = hn::TableLookupLanes(hn::Load(d, table), within);
+    if constexpr (lanes == 16) {
+      return low;
+    } else {
+      const auto upper = hn::MaskFromVec(hn::BitCast(d, hn::BroadcastSignBit(hn::ShiftLeft<28>(index))));
+      return hn::IfThenElse(upper, hn::TableLookupLanes(hn::Load(d, table + lanes), within), low);
+    }
+  } else {
+    return hn::GatherIndex(d, table, hn::And(index, hn::Set(integers, 15)));
+  }
+}
+
+// tanh(x) for x >= 0, from the tanh at the nearest of those places and that of the way from there, which is a fraction of it.
+template <class V>
+HWY_INLINE Fraction<V> tanh_fraction(V size) {
+  const hn::DFromV<V> d;
+  const V x = at_most(size, 9.2f);
+  const auto index = hn::BitCast(hn::RebindToSigned<hn::DFromV<V>>(), hn::MulAdd(x, all(x, 1.68421053f), all(x, 0x1.8p23f)));
+  const V r = hn::Sub(x, look_up(d, tanh_places, index)), there = look_up(d, tanh_there, index);
+  const V square = hn::Mul(r, r);
+  const V even = hn::MulAdd(square, all(x, 6.01747322f), all(x, 15.0525141f));
+  const V odd = hn::Mul(r, hn::Add(square, all(x, 15.0525141f)));
+  return {hn::MulAdd(there, even, odd), hn::MulAdd(there, odd, even)};
+}
+
+// y / (1 + e^-x).
 template <class V>
 HWY_INLINE V over_one_plus_exponential(V y, V x) {
-  const hn::DFromV<V> d;
-  const V one = all(x, 1.0f);
-  const auto split = split_exponential(hn::Neg(at_most(x, 87.0f)));
-  const V quotient = hn::Div(y, hn::Add(split.value(), one));
-  const auto low = hn::Lt(x, all(x, -87.0f));
-  if (HWY_LIKELY(hn::AllFalse(d, low))) return quotient;
+  const auto fraction = logistic_fraction(x);
+  const V quotient = hn::Div(hn::Mul(y, fraction.above), fraction.below);
+  const auto low = hn::Lt(x, all(x, -80.0f));
+  if (HWY_LIKELY(hn::AllFalse(hn::DFromV<V>(), low))) return quotient;
   return hn::IfThenElse(low, hn::Mul(y, exponential(x)), quotient);  // the one is lost, and the quotient may be denormal
 }
 
@@ -154,19 +217,17 @@ HWY_INLINE V logistic(V x) {
 
 template <class V>
 HWY_INLINE V tanh(V x) {
-  const V e = exponential_minus_one_below_88(at_most(hn::Add(hn::Abs(x), hn::Abs(x)), 20.0f));
-  return hn::CopySign(hn::Div(e, hn::Add(e, all(x, 2.0f))), x);
+  const auto fraction = tanh_fraction(hn::Abs(x));
+  return hn::CopySign(hn::Div(fraction.above, fraction.below), x);
 }
 
 // tanh(y) / (1 + e^-x) by one division: what a gate lets through.
 template <class V>
 HWY_INLINE V logistic_times_tanh(V x, V y) {
-  const hn::DFromV<V> d;
-  const V e = exponential_minus_one_below_88(at_most(hn::Add(hn::Abs(y), hn::Abs(y)), 20.0f));
-  const V below = hn::Add(split_exponential(hn::Neg(at_most(x, 87.0f))).value(), all(x, 1.0f));
-  const V quotient = hn::CopySign(hn::Div(e, hn::Mul(hn::Add(e, all(x, 2.0f)), below)), y);
+  const auto gate = logistic_fraction(x), size = tanh_fraction(hn::Abs(y));
+  const V quotient = hn::CopySign(hn::Div(hn::Mul(gate.above, size.above), hn::Mul(gate.below, size.below)), y);
   const auto low = hn::Lt(x, all(x, -60.0f));
-  if (HWY_LIKELY(hn::AllFalse(d, low))) return quotient;
+  if (HWY_LIKELY(hn::AllFalse(hn::DFromV<V>(), low))) return quotient;
   return hn::IfThenElse(low, hn::Mul(logistic(x), tanh(y)), quotient);  // the product below may be infinite
 }
 
