@@ -97,6 +97,20 @@ TEST(cpu_team, slots_are_not_shared) {
 }
 
 // What pieces write is there when the team is done, again and again, after the threads have gone to sleep too.
+TEST(cpu_team, memory_of_threads_stands_apart_and_at_the_same_place_for_any_size_that_fits) {
+  std::vector<float> all(size_t{2} << 20);
+  for (int64_t each : {16, 1000, 96 * 1024}) {
+    EXPECT_EQ(own(0, all.data(), each), all.data());
+    EXPECT_EQ(own(2, all.data(), each) - all.data(), 2 * 128 * 1024) << each;
+    EXPECT_EQ(size_for<float>(3, each), 2 * 128 * 1024 + each);
+    EXPECT_EQ(size_for<float>(1, each), each);
+  }
+  EXPECT_EQ(size_for<float>(4, 0), 0);
+  const int64_t large = int64_t{1} << 20;
+  EXPECT_GE(own(1, all.data(), large) - all.data(), large + 32 * 1024);
+  EXPECT_EQ((own(1, all.data(), large) - all.data()) % 16, 0);
+}
+
 TEST(cpu_team, results_are_there_afterwards) {
   std::vector<int64_t> numbers(3000);
   for (int round = 0; round < 2000; ++round) {

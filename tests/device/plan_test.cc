@@ -43,7 +43,10 @@ TEST(plan, no_two_live_values_overlap) {
     std::mt19937 random(seed);
     for (auto& bytes : workspace) bytes = static_cast<int64_t>(random() % 500);
     auto steps = one_step_a_node(graph);
-    for (Step& step : steps) step.kernel.workspace = workspace[static_cast<size_t>(step.nodes[0])];
+    for (Step& step : steps) {
+      step.kernel.workspace = workspace[static_cast<size_t>(step.nodes[0])];
+      step.threads = random() % 3 == 0 ? 2 : 1;
+    }
     Plan plan = plan_memory(graph, steps);
     auto all = lives(graph, plan);
     for (size_t s = 0; s < steps.size(); ++s) {
@@ -75,6 +78,31 @@ TEST(plan, a_chain_needs_two_places) {
   for (int i = 0; i < 50; ++i) x = tanh(x);
   graph.output("y", x);
   EXPECT_LE(plan_memory(graph, one_step_a_node(graph)).arena_bytes, 2 * 4032);
+}
+
+TEST(plan, threads_find_their_memory_where_it_was_in_the_step_before) {
+  Graph graph;
+  Value x = graph.input("x", {DType::f32, {1000}});
+  for (int i = 0; i < 4; ++i) x = tanh(x);
+  graph.output("y", x);
+  auto steps = one_step_a_node(graph);
+  for (size_t s = 0; s < steps.size(); ++s) {
+    steps[s].threads = s == 2 ? 1 : 2;
+    steps[s].kernel.workspace = static_cast<int64_t>(1000 * (s + 1));
+  }
+  const Plan plan = plan_memory(graph, steps);
+  EXPECT_EQ(plan.workspace[0], plan.workspace[1]);
+  EXPECT_EQ(plan.workspace[0], plan.workspace[3]);
+  EXPECT_NE(plan.workspace[0], plan.workspace[2]);
+  for (size_t v = 0; v < graph.value_count(); ++v)
+    if (plan.offset[v] != Plan::outside) {
+      EXPECT_GE(plan.offset[v], plan.workspace[0] + 4000);
+    }
+
+  steps[3].kernel.workspace = int64_t{5} << 20;  // much memory is not set aside for one step
+  const Plan other = plan_memory(graph, steps);
+  EXPECT_EQ(other.workspace[0], other.workspace[1]);
+  EXPECT_LE(other.arena_bytes, (int64_t{5} << 20) + 2048 + 2 * 4032);
 }
 
 TEST(plan, views_and_leaves_take_no_place) {

@@ -119,6 +119,15 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
     for (ValueId id : step.results) ends[last[at(id)]].push_back(id);
 
   Arena arena;
+  // What threads have for themselves is at one place in all steps: there each finds it in its own cache.
+  constexpr int64_t most_of_threads = int64_t{4} << 20;
+  const auto is_of_threads = [&](const Step& step) {
+    return step.threads > 1 && !step.kernel.keeps_workspace && step.kernel.workspace <= most_of_threads;
+  };
+  int64_t of_threads = 0;
+  for (const Step& step : steps)
+    if (is_of_threads(step)) of_threads = std::max(of_threads, step.kernel.workspace);
+  const int64_t place_of_threads = arena.take(of_threads);
   for (size_t s = 0; s < steps.size(); ++s)
     if (steps[s].kernel.keeps_workspace) plan.workspace[s] = arena.take(steps[s].kernel.workspace);
   std::vector<bool> handed_on(graph.value_count());  // the place belongs to another value now
@@ -129,7 +138,9 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
       if (over >= 0) handed_on[at(over)] = true;
       plan.offset[at(id)] = over >= 0 ? plan.offset[at(over)] : arena.take(graph.type(id).bytes());
     }
-    if (!steps[s].kernel.keeps_workspace) {
+    if (is_of_threads(steps[s])) {
+      plan.workspace[s] = place_of_threads;
+    } else if (!steps[s].kernel.keeps_workspace) {
       plan.workspace[s] = arena.take(steps[s].kernel.workspace);
       arena.give(plan.workspace[s], steps[s].kernel.workspace);
     }

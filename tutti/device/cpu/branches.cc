@@ -117,7 +117,7 @@ class BranchesKernel {
     }
   }
 
-  int64_t workspace() const { return frame_bytes_ * threads_; }
+  int64_t workspace() const { return size_for<std::byte>(threads_, frame_bytes_); }
 
   void run(const Pointers& p) const {
     each(p, [&](const Branch& branch, size_t, std::byte* frame) { branch.steps->run(frame, p.turn); });
@@ -133,7 +133,7 @@ class BranchesKernel {
   void each(const Pointers& p, const Run& run) const {
     team(threads_, static_cast<int64_t>(branches_.size()), [&](int64_t i, int slot) {
       const Branch& branch = branches_[static_cast<size_t>(i)];
-      std::byte* frame = p.workspace + slot * frame_bytes_;
+      std::byte* frame = own(slot, p.workspace, frame_bytes_);
       branch.steps->place(frame);
       for (const auto& [value, operand] : branch.inputs) branch.steps->bind(frame, value, p.operands[operand]);
       for (const auto& output : branch.outputs)

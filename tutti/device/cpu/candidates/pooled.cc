@@ -24,12 +24,12 @@ class PooledConvolution {
     between_ = aligned_size(lines_ * rows_ * row_size_);
   }
 
-  int64_t workspace(int threads) const { return threads * (between_ + convolution_.workspace(1)); }  // floats
+  int64_t workspace(int threads) const { return size_for<float>(threads, between_ + convolution_.workspace(1)); }  // floats
 
   void run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
     const int64_t pieces = pieces_of(pool_.lines(), threads, (Convolution::kPixelsOfPiece + rows_ * width_ - 1) / (rows_ * width_));
     share(pool_.lines(), threads, pieces, [&](int64_t first, int64_t last, int slot) {
-      float* const between = workspace + slot * this->workspace(1);
+      float* const between = own(slot, workspace, this->workspace(1));
       for (int64_t line = first; line < last; line += lines_) {
         const int64_t end = std::min(last, line + lines_), row = line * rows_;
         convolution_.run_rows(x, epilogue, between, between + between_, row, end * rows_);

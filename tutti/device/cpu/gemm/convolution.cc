@@ -100,7 +100,7 @@ void Convolution::plan_bands() {
 
 int64_t Convolution::workspace(int threads) const {
   if (winograd_) return winograd_->workspace(threads);
-  return (padded_ ? std::max(1, threads) * band_size_ : 0) + (weights_.empty() ? shape_.groups * packed_size() : 0);
+  return size_for<float>(threads, padded_ ? band_size_ : 0) + (weights_.empty() ? shape_.groups * packed_size() : 0);
 }
 
 void Convolution::run(const float* x, Epilogue epilogue, float* y, float* workspace, int threads) const {
@@ -124,7 +124,7 @@ void Convolution::run_panels(const Sides& sides, const Epilogue& epilogue, float
   const int64_t rows = shape_.batch * output_[0] * output_[1];
   const int64_t panels = first_group.size();
   const auto piece = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel, int slot) {
-    run_bands(sides, epilogue, y, sides.bands + slot * band_size_, first, last, first_panel, last_panel);
+    run_bands(sides, epilogue, y, padded_ ? own(slot, sides.bands, band_size_) : nullptr, first, last, first_panel, last_panel);
   };
   // A piece is some rows and all filters, or, of a small image, all rows and some filters.
   const bool by_rows = shape_.groups > 1 || shape_.output_pixels() >= kPixelsOfPiece * threads || first_group.narrow;

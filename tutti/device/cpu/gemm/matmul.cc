@@ -204,7 +204,7 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
 
 int64_t BatchedMatmul::workspace(int threads) const {
   const int64_t each = is_column() ? padded_size(depth) : is_near() ? 0 : cpu::packed_size(depth, columns);
-  return std::max<int64_t>(1, threads) * each;
+  return size_for<float>(threads, each);
 }
 
 // One row of a narrow B sums in another order: packed_matrix.h.
@@ -301,7 +301,7 @@ void BatchedMatmul::run_column(const float* a, const float* b, const Epilogue& e
   };
   if (batch >= threads)
     return team(threads, batch, [&](int64_t i, int slot) {
-      float* column = workspace + slot * padded_size(depth);
+      float* column = own(slot, workspace, padded_size(depth));
       pad_column(b + i * b_step, depth, b_row_stride, column);
       rows_of(i, 0, rows, column);
     });
@@ -347,7 +347,7 @@ void BatchedMatmul::run(const float* a, const float* b, const Epilogue& epilogue
   }
   each_part(threads, [&](const Part& part, int slot) {
     Panels panels = all;
-    float* place = workspace + slot * size;
+    float* place = own(slot, workspace, size);
     panels.data = place;
     cpu::pack(matrix(b, part.product), panels, place);
     multiply(part, a, panels, epilogue, c);

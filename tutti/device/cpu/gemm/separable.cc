@@ -38,13 +38,13 @@ int64_t SeparableConvolution::rows_of_piece(const ConvolutionShape& shape, bool 
 }
 
 int64_t SeparableConvolution::workspace(int threads) const {
-  return std::max(1, threads) * (kExpandedFloats + expanded_size_ + filtered_size_ + expand_space_);
+  return size_for<float>(threads, kExpandedFloats + expanded_size_ + filtered_size_ + expand_space_);
 }
 
 void SeparableConvolution::run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const {
   const int64_t rows = shape_.batch * output_[1];
   const int64_t pieces = pieces_of(rows, threads, rows_of_piece(shape_, parts_.expand.has_value()));
-  const auto space = [&](int slot) { return workspace + slot * this->workspace(1); };
+  const auto space = [&](int slot) { return own(slot, workspace, this->workspace(1)); };
   for (int slot = 0; slot < std::max(1, threads); ++slot) std::construct_at(reinterpret_cast<Expanded*>(space(slot)));
   share(rows, threads, pieces, [&](int64_t first, int64_t last, int slot) { run_rows(x, epilogues, y, space(slot), first, last); });
 }

@@ -72,14 +72,16 @@ Winograd::Winograd(const ConvolutionShape& shape, const float* weights, const Pa
   });
 }
 
-int64_t Winograd::workspace(int threads) const { return std::max(1, threads) * block_ * kPlanes * (shape_.channels + shape_.filters); }
+int64_t Winograd::workspace(int threads) const {
+  return size_for<float>(threads, block_ * kPlanes * (shape_.channels + shape_.filters));
+}
 
 void Winograd::run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
   const int64_t panels = planes_[0].panels().size();
   const auto run_tiles = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel, int slot) {
-    float* own = workspace + slot * block_ * kPlanes * (shape_.channels + shape_.filters);
+    float* planes_and_products = own(slot, workspace, this->workspace(1));
     for (int64_t tile = first; tile < last; tile += block_)
-      run_block(x, epilogue, y, own, tile, std::min(last, tile + block_), first_panel, last_panel);
+      run_block(x, epilogue, y, planes_and_products, tile, std::min(last, tile + block_), first_panel, last_panel);
   };
   // A piece is some tiles and all filters; or, of few tiles, all and some filters.
   if (threads <= 1 || tiles_ >= kTilesOfPiece * threads) {

@@ -15,7 +15,7 @@ constexpr size_t most_axes = 48;  // of two elements and more, in a shape of at 
 void BlockLoop::operator()(const Pointers& p) const {
   const int64_t blocks = space.blocks();
   share(blocks, threads, pieces_of(blocks, threads),
-        [&](int64_t begin, int64_t end, int slot) { run(p, p.workspace + slot * thread_bytes, begin, end); });
+        [&](int64_t begin, int64_t end, int slot) { run(p, own(slot, p.workspace, thread_bytes), begin, end); });
 }
 
 void BlockLoop::run(const Pointers& p, std::byte* workspace, int64_t begin, int64_t end) const {

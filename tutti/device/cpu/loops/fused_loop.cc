@@ -338,7 +338,7 @@ Kernel make_fused_loop(const Graph& graph, std::span<const Node* const> nodes, s
   Maker maker(graph, nodes, operands, results);
   BlockLoop loop = maker.make();
   loop.threads = threads(maker.elements());
-  const int64_t workspace = loop.thread_bytes * loop.threads;
+  const int64_t workspace = size_for<std::byte>(loop.threads, loop.thread_bytes);
   Kernel kernel{std::move(loop), workspace};
   kernel.over = std::move(maker.over);
   return kernel;
