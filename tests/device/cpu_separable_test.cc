@@ -13,6 +13,7 @@ struct Block {
   int64_t out = 0;  // filters of the projection; 0: there is none
   Extents kernel = {1, 3, 3}, strides = {1, 1, 1}, dilation = {1, 1, 1}, low = {0, 1, 1}, high = {0, 1, 1};
   bool residual = false;
+  bool by_channels = false;  // on two threads
   Extents first_kernel = {1, 1, 1}, first_strides = {1, 1, 1}, first_margin = {0, 0, 0};  // of the expansion
 };
 
@@ -61,6 +62,7 @@ void check_block(const Block& block) {
   want = parts.project ? convolve(*parts.project, filtered, epilogues.project) : filtered;
 
   const SeparableConvolution together(shape, parts);
+  EXPECT_EQ(together.is_by_channels(2), block.by_channels) << block.height << "x" << block.width;
   for (int threads : {1, 2, 3}) {
     Floats workspace(together.workspace(threads));
     std::vector<float> y(static_cast<size_t>(size), 77.0f);
@@ -119,6 +121,24 @@ TEST(cpu_separable, wide_windows_and_margins) {
                .high = {0, 6, 4}});
   check_block({.height = 6, .width = 900, .in = 3, .channels = 24, .out = 5, .kernel = {1, 3, 3}, .low = {0, 5, 1}, .high = {0, 7, 1}});
   check_block({.height = 26, .width = 200, .in = 3, .channels = 24, .out = 5, .low = {0, -2, 0}, .high = {0, -1, 0}});
+}
+
+TEST(cpu_separable, channels_of_small_images_are_divided) {
+  if (panel_kernels().lanes < 8) GTEST_SKIP() << "panels of this machine's vectors divide these channels otherwise";
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 960, .out = 160, .residual = true, .by_channels = true});
+  check_block({.height = 7, .width = 5, .in = 20, .channels = 480, .out = 48, .strides = {1, 2, 2}, .by_channels = true});
+  check_block({.batch = 2, .height = 4, .width = 9, .in = 9, .channels = 96, .out = 60, .kernel = {1, 5, 5}, .low = {0, 2, 2},
+               .high = {0, 2, 2}, .residual = true, .by_channels = true});
+  check_block({.height = 9, .width = 1, .in = 200, .channels = 288, .out = 12, .by_channels = true});
+}
+
+TEST(cpu_separable, channels_that_are_not_whole_panels_of_each_thread_are_not_divided) {
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 144, .out = 160});
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 950, .out = 160});
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 960, .out = 3});                         // summed up in pairs of rows
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 960});                                   // no projection
+  check_block({.height = 60, .width = 60, .in = 20, .channels = 96, .out = 16});                       // many rows
+  check_block({.height = 7, .width = 7, .in = 20, .channels = 96, .out = 16, .dilation = {1, 1, 2}});  // pixel by pixel
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace tutti::cpu {
 namespace {
 
 constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions: what a cache of a thread's own does not hold well
+constexpr int64_t worth_channels = int64_t{64} << 10;  // likewise, where threads divide channels
 
 bool is_depthwise(const ImageConvolution& part) {
   return part.shape.channels > 1 && DepthwiseConvolution::handles(part.shape) && part.shape.output()[2] > 1;
@@ -44,7 +45,9 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   const int threads = selection.threads(work);
   const int64_t between = (expand ? expand->output_bytes() : 0) + (project ? project->input_bytes() : 0);
   const int64_t rows = depthwise->shape.batch * depthwise->shape.output()[1];
-  if (between < worth_bands || rows < threads * SeparableConvolution::rows_of_piece(depthwise->shape, expand.has_value())) return {};
+  const int64_t least = SeparableConvolution::rows_of_piece(depthwise->shape, expand.has_value());
+  const bool by_rows = between >= worth_bands && rows >= threads * least;
+  if (!by_rows && (threads < 2 || !expand || !project || between < worth_channels)) return {};
 
   const ImageConvolution& last = project ? *project : *depthwise;
   Step step{"separable convolution" + last.match.name, {}, {selection.node(index).operands[0]}, {last.match.result}};
@@ -60,6 +63,7 @@ std::optional<Step> separable_convolution(const Selection& selection, int32_t in
   if (expand) parts.expand = expand->product(selection);
   if (project) parts.project = project->product(selection);
   SeparableConvolution run(depthwise->shape, std::move(parts));
+  if (!by_rows && !run.is_by_channels(threads)) return {};
   step.kernel.workspace = run.workspace(threads) * static_cast<int64_t>(sizeof(float));
   auto bound = [](const std::optional<ImageConvolution>& part) {
     return part ? BoundEpilogue(part->match, part->shape.filters) : BoundEpilogue({}, 0);

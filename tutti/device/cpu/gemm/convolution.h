@@ -33,6 +33,7 @@ class Convolution {
   void run_rows(const float* x, const Epilogue& epilogue, float* y, float* workspace, int64_t first, int64_t last) const;
 
   const ConvolutionShape& shape() const { return shape_; }
+  const Panels& panels_of_product() const { return weights_[0].panels(); }  // of constant weights
 
  private:
   // What the rows of a piece are multiplied with, and where bands are put.

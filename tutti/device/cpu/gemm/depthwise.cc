@@ -85,7 +85,7 @@ void DepthwiseConvolution::run(const float* x, Epilogue epilogue, float* y, int 
   if (threads > 1 && rows * output_[2] < kManyRows * threads && vectors >= threads && epilogue.in_registers()) {
     share(vectors, threads, threads, [&](int64_t begin, int64_t end, int) {
       const int64_t channel = begin * lanes, after = end == vectors ? shape_.channels : end * lanes;
-      run_part(x, epilogue, y, 0, rows, {channel, after - channel}, packed);
+      run_part(x, epilogue, y, 0, rows, {channel, after - channel, channel, shape_.channels}, packed);
     });
     return;
   }
@@ -110,7 +110,11 @@ DepthwiseConvolution::RowsKernel DepthwiseConvolution::kernel_of_two(int64_t row
 
 void DepthwiseConvolution::run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last,
                                     const float* packed) const {
-  run_part(x, epilogue, y, first, last, {0, shape_.channels}, packed);
+  run_part(x, epilogue, y, first, last, {0, shape_.channels, 0, shape_.channels}, packed);
+}
+
+void DepthwiseConvolution::run_channels(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t count) const {
+  run_part(x, epilogue, y, 0, shape_.batch * output_[1], {first, count, 0, count}, nullptr);
 }
 
 void DepthwiseConvolution::run_part(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, Channels channels,
@@ -120,25 +124,25 @@ void DepthwiseConvolution::run_part(const float* x, const Epilogue& epilogue, fl
     run_row(x, epilogue, y, row, two, channels, packed);
     const int64_t count = two ? 2 : 1;
     row += count;
-    y += count * output_[2] * shape_.channels;
+    y += count * output_[2] * channels.pixel;
   }
 }
 
 void DepthwiseConvolution::run_row(const float* x, const Epilogue& all, float* y, int64_t row, RowsKernel two, Channels part,
                                    const float* packed) const {
   const Epilogue epilogue = all.moved(part.first, part.first);
-  const int64_t channels = shape_.channels, image = row / output_[1], place = row % output_[1];
+  const int64_t channels = part.pixel, image = row / output_[1], place = row % output_[1];
   const Band& band = band_of(row);
   const int64_t top = image * shape_.input[1] + place * shape_.strides[1] - shape_.low[1];
   DepthwiseCall call;
-  call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels + part.first;
+  call.x = x + (top * shape_.input[2] - shape_.low[2]) * channels + part.at;
   call.weights = (packed ? packed : weights_.get()) + part.first;
   call.pixels = output_[2];
   call.channels = channels;
   call.computed = part.count;
   call.epilogue = &epilogue;
   call.residual = epilogue.residual ? epilogue.residual + row * output_[2] * channels : nullptr;
-  call.y = y + part.first;
+  call.y = y + part.at;
   if (columns_.empty()) {
     const int64_t x_row = shape_.dilation[1] * shape_.input[2] * channels, weights_row = shape_.kernel[2] * padded_channels_;
     DepthwiseRows windows{shape_.kernel[2], shape_.strides[2], shape_.kernel[1],     x_row, weights_row, padded_channels_, -shape_.low[2],

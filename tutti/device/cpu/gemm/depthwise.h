@@ -27,6 +27,9 @@ class DepthwiseConvolution {
   void run(const float* x, Epilogue epilogue, float* y, int threads, const float* packed = nullptr) const;
   // Some rows of the output, counted through the batch, into y.
   void run_rows(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, const float* packed = nullptr) const;
+  // Some channels of all rows, which lie in x and y by themselves: [pixels, count]. Without a residual.
+  bool can_stand_apart() const { return columns_.empty(); }
+  void run_channels(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t count) const;
 
  private:
   // Output rows or columns whose windows have the same taps inside the image.
@@ -35,6 +38,7 @@ class DepthwiseConvolution {
   };
   struct Channels {
     int64_t first, count;
+    int64_t at, pixel;  // where they begin in a pixel of x and y, and how many that has
   };
   static std::vector<Band> bands(const ConvolutionShape& shape, size_t axis);
   const Band& band_of(int64_t row) const;

@@ -97,19 +97,6 @@ void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue
   b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
 }
 
-// Rows in blocks that stay in the second-level cache while the panels pass by.
-void multiply_blocks(RowsOfA a, const Panels& b, int64_t first, int64_t last, Epilogue epilogue, float* c, int64_t c_stride,
-                     bool backwards = false) {
-  if (a.count == 1) return multiply_panels(a, b, first, last, epilogue, c, c_stride, backwards);
-  const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
-  for (int64_t row = 0; row < rows; row += block) {
-    a.count = std::min(block, rows - row);
-    multiply_panels(a, b, first, last, epilogue, c + row * c_stride, c_stride, backwards);
-    a.data += block * a.stride;
-    epilogue = epilogue.from_row(block);
-  }
-}
-
 // Few rows are divided by columns. Panels are few then and not all of one width, so that some panel's rows are divided as well: `count`
 // units of one vector and some rows, panel by panel.
 class DividedPanels {
@@ -173,6 +160,18 @@ void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t l
   activate(epilogue, c + begin, a.count, end - begin, c_stride);
 }
 
+void multiply_blocks(RowsOfA a, const Panels& b, int64_t first_panel, int64_t last_panel, Epilogue epilogue, float* c, int64_t c_stride,
+                     bool backwards) {
+  if (a.count == 1) return multiply_panels(a, b, first_panel, last_panel, epilogue, c, c_stride, backwards);
+  const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
+  for (int64_t row = 0; row < rows; row += block) {
+    a.count = std::min(block, rows - row);
+    multiply_panels(a, b, first_panel, last_panel, epilogue, c + row * c_stride, c_stride, backwards);
+    a.data += block * a.stride;
+    epilogue = epilogue.from_row(block);
+  }
+}
+
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
             int threads, bool backwards) {
   RowsOfA all;
@@ -180,10 +179,15 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   all.stride = a_stride;
   all.count = rows;
   all.depth = b.depth;
+  matmul(all, b, epilogue, c, c_stride, threads, backwards);
+}
+
+void matmul(const RowsOfA& all, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride, int threads, bool backwards) {
+  const int64_t rows = all.count;
   if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride, backwards);
   const auto rows_of_panels = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel) {
     RowsOfA part = all;
-    part.data += first * a_stride;
+    part.data += first * all.stride;
     part.count = last - first;
     multiply_blocks(part, b, first_panel, last_panel, epilogue.from_row(first), c + first * c_stride, c_stride, backwards);
   };

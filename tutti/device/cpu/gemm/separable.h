@@ -27,6 +27,10 @@ class SeparableConvolution {
   // That make up for the rows which are expanded again because a piece's neighbour was another thread's.
   static int64_t rows_of_piece(const ConvolutionShape& shape, bool expands);
 
+  // Whether threads divide the channels between the convolutions instead of the rows: of few rows, where nothing is expanded twice then, and
+  // a thread reads a part of the weights only.
+  bool is_by_channels(int threads) const;
+
   int64_t workspace(int threads) const;  // floats, 64-byte aligned
 
   void run(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const;
@@ -34,7 +38,9 @@ class SeparableConvolution {
  private:
   struct Expanded;
   static constexpr int64_t kExpandedFloats = 16;
+  int64_t of_thread(int threads) const;  // floats
   void run_rows(const float* x, const Epilogues& epilogues, float* y, float* workspace, int64_t first, int64_t last) const;
+  void run_by_channels(const float* x, const Epilogues& epilogues, float* y, float* workspace, int threads) const;
 
   ConvolutionShape shape_;
   Parts parts_;
@@ -42,6 +48,7 @@ class SeparableConvolution {
   int64_t reach_ = 0, rows_per_band_ = 0;          // input rows of an output row; output rows
   int64_t expanded_size_ = 0, filtered_size_ = 0;  // floats of a band between the convolutions
   int64_t expand_space_ = 0;                       // floats that the first one needs for itself
+  int64_t pixels_before_ = 0, pixels_after_ = 0;   // of the depthwise convolution
 };
 
 }  // namespace tutti::cpu
