@@ -136,7 +136,8 @@ void expect_within(double limit, Function function, double (*exact)(double), dou
       if (error > worst) worst = error, where = i;
     }
     const bool fused = std::string_view(target) != "SCALAR";
-    EXPECT_LE(worst, fused ? limit : std::max(limit, unfused)) << target << ": f(" << x[where] << ") = " << y[where] << ", expected " << exact(x[where]);
+    EXPECT_LE(worst, fused ? limit : std::max(limit, unfused))
+        << target << ": f(" << x[where] << ") = " << y[where] << ", expected " << exact(x[where]);
     ::testing::Test::RecordProperty(target, std::to_string(worst));
   });
 }
@@ -144,12 +145,15 @@ void expect_within(double limit, Function function, double (*exact)(double), dou
 TEST(cpu_math, exponential) { expect_within(1.2, Function::exponential, std::exp); }
 TEST(cpu_math, exponential_minus_one) { expect_within(2.5, Function::exponential_minus_one, std::expm1); }
 TEST(cpu_math, logistic) {
-  expect_within(2.3, Function::logistic, [](double x) { return 1 / (1 + std::exp(-x)); }, 2.9);
+  expect_within(
+      2.3, Function::logistic, [](double x) { return 1 / (1 + std::exp(-x)); }, 2.9);
 }
 TEST(cpu_math, tanh) { expect_within(2.5, Function::tanh, std::tanh, 3.2); }
 TEST(cpu_math, logistic_times_tanh) {
-  expect_within(4.4, Function::gate_of_itself, [](double x) { return std::tanh(x) / (1 + std::exp(-x)); }, 5);
-  expect_within(4.4, Function::gate_of_its_opposite, [](double x) { return std::tanh(-x) / (1 + std::exp(-x)); }, 5);
+  expect_within(
+      4.4, Function::gate_of_itself, [](double x) { return std::tanh(x) / (1 + std::exp(-x)); }, 5);
+  expect_within(
+      4.4, Function::gate_of_its_opposite, [](double x) { return std::tanh(-x) / (1 + std::exp(-x)); }, 5);
 }
 TEST(cpu_math, log) { expect_within(1.2, Function::log, std::log); }
 TEST(cpu_math, log_plus_one) { expect_within(1.5, Function::log_plus_one, std::log1p); }

@@ -13,7 +13,7 @@ struct Block {
   int64_t out = 0;  // filters of the projection; 0: there is none
   Extents kernel = {1, 3, 3}, strides = {1, 1, 1}, dilation = {1, 1, 1}, low = {0, 1, 1}, high = {0, 1, 1};
   bool residual = false;
-  bool by_channels = false;  // on two threads
+  bool by_channels = false;                                                               // on two threads
   Extents first_kernel = {1, 1, 1}, first_strides = {1, 1, 1}, first_margin = {0, 0, 0};  // of the expansion
 };
 
@@ -127,8 +127,17 @@ TEST(cpu_separable, channels_of_small_images_are_divided) {
   if (panel_kernels().lanes < 8) GTEST_SKIP() << "panels of this machine's vectors divide these channels otherwise";
   check_block({.height = 7, .width = 7, .in = 20, .channels = 960, .out = 160, .residual = true, .by_channels = true});
   check_block({.height = 7, .width = 5, .in = 20, .channels = 480, .out = 48, .strides = {1, 2, 2}, .by_channels = true});
-  check_block({.batch = 2, .height = 4, .width = 9, .in = 9, .channels = 96, .out = 60, .kernel = {1, 5, 5}, .low = {0, 2, 2},
-               .high = {0, 2, 2}, .residual = true, .by_channels = true});
+  check_block({.batch = 2,
+               .height = 4,
+               .width = 9,
+               .in = 9,
+               .channels = 96,
+               .out = 60,
+               .kernel = {1, 5, 5},
+               .low = {0, 2, 2},
+               .high = {0, 2, 2},
+               .residual = true,
+               .by_channels = true});
   check_block({.height = 9, .width = 1, .in = 200, .channels = 288, .out = 12, .by_channels = true});
 }
 

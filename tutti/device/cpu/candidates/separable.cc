@@ -7,7 +7,7 @@ namespace tutti::cpu {
 
 namespace {
 
-constexpr int64_t worth_bands = int64_t{512} << 10;  // bytes between two convolutions: what a cache of a thread's own does not hold well
+constexpr int64_t worth_bands = int64_t{512} << 10;    // bytes between two convolutions: what a cache of a thread's own does not hold well
 constexpr int64_t worth_channels = int64_t{64} << 10;  // likewise, where threads divide channels
 
 bool is_depthwise(const ImageConvolution& part) {

@@ -27,8 +27,8 @@ class SeparableConvolution {
   // That make up for the rows which are expanded again because a piece's neighbour was another thread's.
   static int64_t rows_of_piece(const ConvolutionShape& shape, bool expands);
 
-  // Whether threads divide the channels between the convolutions instead of the rows: of few rows, where nothing is expanded twice then, and
-  // a thread reads a part of the weights only.
+  // Whether threads divide the channels between the convolutions instead of the rows: of few rows, where nothing is expanded twice then,
+  // and a thread reads a part of the weights only.
   bool is_by_channels(int threads) const;
 
   int64_t workspace(int threads) const;  // floats, 64-byte aligned

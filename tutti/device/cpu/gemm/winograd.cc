@@ -72,9 +72,7 @@ Winograd::Winograd(const ConvolutionShape& shape, const float* weights, const Pa
   });
 }
 
-int64_t Winograd::workspace(int threads) const {
-  return size_for<float>(threads, block_ * kPlanes * (shape_.channels + shape_.filters));
-}
+int64_t Winograd::workspace(int threads) const { return size_for<float>(threads, block_ * kPlanes * (shape_.channels + shape_.filters)); }
 
 void Winograd::run(const float* x, const Epilogue& epilogue, float* y, float* workspace, int threads) const {
   const int64_t panels = planes_[0].panels().size();

@@ -159,8 +159,8 @@ HWY_INLINE Fraction<V> logistic_fraction(V x) {
   return {above, hn::MulAdd(scale, hn::NegMulAdd(r, odd, even), above)};
 }
 
-// Places about 19 / 32 apart whose tanh is a float up to 2^-25 of its last place or less, so that it adds no error, and that float. The last
-// tanh is 1, the float nearest to any tanh beyond 9.02.
+// Places about 19 / 32 apart whose tanh is a float up to 2^-25 of its last place or less, so that it adds no error, and that float. The
+// last tanh is 1, the float nearest to any tanh beyond 9.02.
 HWY_ALIGN inline constexpr float tanh_places[16] = {0.0f,        0.593772471f, 1.18762195f, 1.78102589f, 2.37446523f, 2.96877456f,
                                                     3.56228948f, 4.15614271f,  4.74988508f, 5.34373713f, 5.93667603f, 6.53299713f,
                                                     7.12300014f, 7.71675014f,  8.31449986f, 8.90625f};
