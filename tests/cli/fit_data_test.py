@@ -153,6 +153,25 @@ class FitData(FitTest):
         self.assertRegex(run.stderr, r"job 'a': \[fit\] step 0: .*photos/dark/03\.png' cannot be read")
         self.assertTrue((self.folder / "bad/b/model.keras").exists())
 
+    def test_jpegs_have_the_pixels_that_keras_trains_by(self):
+        """Those of tf.io.decode_image: by the fast DCT, and gray as it lies in the file."""
+        import tensorflow as tf
+
+        random = np.random.default_rng(6)
+        for name in ("a", "b", "c"):
+            (self.folder / "photos" / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = np.clip(random.normal(128, 60, (20, 24, 3)), 0, 255).astype("uint8")
+                (self.folder / f"photos/{name}/{i}.jpg").write_bytes(tf.io.encode_jpeg(pixels, quality=60).numpy())
+        for channels, mode in {3: "rgb", 1: "grayscale"}.items():
+            self.save(keras.Sequential([keras.Input((16, 16, channels)), layers.Rescaling(1 / 255), layers.Flatten(), layers.Dense(3, "softmax")]))
+            data = keras.utils.image_dataset_from_directory(self.folder / "photos", image_size=(16, 16), shuffle=False, batch_size=None, color_mode=mode)
+            x = np.stack([np.array(image) for image, _ in data])
+            self.run_jobs(self.job('x = "photos"', mode) + self.job('x = { folder = "photos", decode_like = "pil" }', f"{mode}_pil"))
+            expected = self.trained(x, np.repeat(np.arange(3), 8))
+            self.expect_history(expected, mode, 1e-5)
+            self.assertNotAlmostEqual(self.history(f"{mode}_pil")["loss"][0], expected["loss"][0], 4)
+
     def test_folders_are_classes_as_in_keras(self):
         """An empty one as well, and one that is a link; hidden ones are none. The images of a folder come before those of the folders in it."""
         self.images("photos")

@@ -104,7 +104,7 @@ void ImageSampler::put_row(int64_t y, std::span<const float> row, T* sample) con
 }
 
 void ImageSampler::write(std::span<const std::byte> file, std::span<std::byte> slot) const {
-  ImageWish wish{.channels = channels_};
+  ImageWish wish{.channels = channels_, .like = settings_.decoded_like};
   if (settings_.fast_decode) wish.least_height = height_, wish.least_width = width_;
   const Image image = decode_image(file, wish);
   std::vector<float> own(mean_.size());

@@ -21,9 +21,10 @@ constexpr size_t most_jobs = 1'000'000;
 constexpr int64_t largest_file = 16 << 20;
 
 // All that data of any kind may be told; run/fit_source.h knows which is for what.
-const std::vector<std::string> source_options = {
-    "file", "folder",   "columns",    "arrays",      "classes", "label_mode", "resize", "resize_like", "size", "scale",   "mean",
-    "std",  "channels", "preprocess", "fast_decode", "target",  "features",   "time",   "id",          "lags", "horizon", "stride"};
+const std::vector<std::string> source_options = {"file",   "folder",      "columns",     "arrays",      "classes", "label_mode",
+                                                 "resize", "resize_like", "decode_like", "size",        "scale",   "mean",
+                                                 "std",    "channels",    "preprocess",  "fast_decode", "target",  "features",
+                                                 "time",   "id",          "lags",        "horizon",     "stride"};
 
 // Reads one table of a job file; knows every key.
 class JobReader {

@@ -103,7 +103,8 @@ std::vector<std::string> class_names(const SourceOptions& options) {
 SourceOptions image_source(const DataSource& source) {
   return {source,
           fmt::format("the folder of images '{}'", escape(source.file)),
-          {"resize", "resize_like", "size", "channels", "scale", "mean", "std", "preprocess", "fast_decode", "classes", "label_mode"}};
+          {"resize", "resize_like", "decode_like", "size", "channels", "scale", "mean", "std", "preprocess", "fast_decode", "classes",
+           "label_mode"}};
 }
 
 // What targets become that are neither of the loss's dtypes.
@@ -285,6 +286,7 @@ FitArray FitSource::images() {
   ImageOptions options;
   options.resize = given.choice("resize", {"bilinear", "nearest", "bicubic"}, options.resize);
   options.resize_like = given.choice("resize_like", {"tf", "pil"}, options.resize_like);
+  options.decode_like = given.choice("decode_like", {"tf", "pil"}, options.resize_like);
   options.channels = given.choice("channels", {"rgb", "bgr", "gray"}, "");
   options.size = given.numbers("size", "x");
   options.scale = given.numbers("scale", ",");
@@ -347,8 +349,8 @@ FitArray FitSource::labels(const std::function<void(const std::function<void(int
   const std::string loss = given.is_null() || given.is_list() ? "" : keras::plain_name(keras::read_named(given, "loss").name);
   const std::string own = loss.starts_with("categorical") ? "categorical" : loss.starts_with("binary") ? "binary" : "int";
   const std::string mode = SourceOptions(source, "labels",
-                                         {"file", "columns", "classes", "label_mode", "resize", "resize_like", "size", "channels", "scale",
-                                          "mean", "std", "preprocess", "fast_decode"})
+                                         {"file", "columns", "classes", "label_mode", "resize", "resize_like", "decode_like", "size",
+                                          "channels", "scale", "mean", "std", "preprocess", "fast_decode"})
                                .choice("label_mode", {"int", "categorical", "binary"}, own);
   const int64_t count = std::ssize(classes);
   if (mode == "binary" && count != 2)
