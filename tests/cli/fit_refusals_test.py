@@ -23,7 +23,8 @@ class FitRefusals(FitTest):
             "[[jobs]]": "did you mean 'job'",
             good + 'build = "dense 3"': "either 'model' or 'build'",
             good.replace('"a"', '"report.html"', 1): "'name' is that of a folder",
-            "name = ": "[toml]",
+            "name = ": "[toml] 'jobs.toml': line 1, column 8: ",
+            "a = 1\n[)b]": "[toml] 'jobs.toml': ",
         }.items():
             (self.folder / "jobs.toml").write_text(text)
             self.refuse(1, words, "fit", "jobs.toml", "--out", "out")
