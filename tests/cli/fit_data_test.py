@@ -103,6 +103,43 @@ class FitData(FitTest):
             self.assertEqual(set(self.history(name)), {"epoch", *history})
             self.expect_history(history, name)
 
+    def test_outputs_without_a_loss_need_no_targets(self):
+        x = keras.Input((6,))
+        hidden = layers.Dense(4, "tanh", name="code")(x)
+        self.save(keras.Model(x, {"code": hidden, "kind": layers.Dense(3, "softmax", name="k")(hidden), "size": layers.Dense(1, name="s")(hidden)}))
+        compiled = {"kind": "sparse_categorical_crossentropy", "size": "mse"}
+        net = keras.models.load_model(self.folder / "a.keras")
+        net.compile(loss=compiled, optimizer="sgd")
+        targets = {"kind": self.y, "size": self.x[:, :1]}
+        expected = net.fit(self.x, targets, epochs=2, batch_size=16, shuffle=False, verbose=0).history
+        np.savez(self.folder / "y.npz", **targets)
+        self.write_csv("y.csv", ["kind", "size"], zip(self.y, self.x[:, 0]))
+        job = '[[job]]\nname = "{}"\nmodel = "a.keras"\nx = "x.npy"\n{}\noptimizer = "sgd"\nshuffle = false\nepochs = 2\nbatch_size = 16\n'
+        loss = '\nloss = { kind = "sparse_categorical_crossentropy", size = "mse" }'
+        one = '\nloss = { kind = "sparse_categorical_crossentropy" }\nmetrics = { kind = ["accuracy"] }'
+        self.run_jobs(
+            job.format("npz", 'y = "y.npz"' + loss)
+            + job.format("csv", 'y = { file = "y.csv", columns = { kind = ["kind"], size = ["size"] } }' + loss)
+            + job.format("chosen", 'y = { file = "y.npz", arrays = { kind = "kind" } }\nvalidation_split = 0.2' + one)
+            + job.format("npy", 'y = "y.npy"\nvalidation_split = 0.2' + one)
+        )
+        for name in ("npz", "csv"):
+            self.expect_history(expected, name)
+        net = keras.models.load_model(self.folder / "a.keras")
+        net = keras.Model(net.inputs, net.outputs[1])
+        net.compile(loss="sparse_categorical_crossentropy", optimizer="sgd")
+        expected = net.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0, validation_split=0.2).history
+        for name in ("chosen", "npy"):
+            self.expect_history(expected, name)
+            self.assertIn("val_kind_accuracy", self.history(name))
+        for keys, words in {
+            'y = "y.npz"' + loss.replace(" }", ', code = "mse" }'): "no array 'code' in 'y.npz'",
+            'y = "y.npz"' + loss + '\nmetrics = { code = ["mae"] }': "no array 'code' in 'y.npz'",
+            'y = { file = "y.npz", arrays = { size = "size" } }' + loss: "'arrays' has none for 'kind'",
+            'y = "y.npy"' + loss: "the model has 3 outputs; 'y.npy' holds one array",
+        }.items():
+            self.refuse_jobs(job.format("bad", keys), words)
+
     def test_weights_are_columns_of_the_same_file(self):
         self.save(keras.Sequential([keras.Input((3,)), layers.Dense(3, "softmax")]))
         weight = np.random.default_rng(1).random(50).astype("float32")

@@ -86,7 +86,7 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   if (!model_->keras_version().starts_with("3")) *model_ = keras::as_keras3(*model_);
   read_compile_options();
   FitDataStore own(std::numeric_limits<int64_t>::max());
-  JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_);
+  JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_, measured_outputs());
   options_.data = nullptr;
   classes_ = std::move(data.classes);
   data_ = std::move(data.training);
@@ -106,6 +106,14 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   }
   make_order();
   plan_next();
+}
+
+std::vector<bool> Trainer::measured_outputs() const {
+  std::vector<bool> out;
+  for (const keras::Named& loss : training_.losses) out.push_back(!loss.name.empty());
+  for (const auto* lists : {&metrics_.plain, &metrics_.weighted})
+    for (size_t i = 0; i < lists->size(); ++i) out[i] = out[i] || !(*lists)[i].empty();
+  return out;
 }
 
 void Trainer::read_compile_options() {
