@@ -54,6 +54,7 @@ class FitData(FitTest):
             chosen.replace('"b"', '"bb"') + 'y = "y.npy"': "did you mean",
             chosen + 'y = { columns = ["kind"] }': "line 2, column 1 ('kind'): holds 'dog'" if names[0] == "dog" else "which is no number",
             chosen + 'y = { columns = ["kind"], classes = ["cat", "dog", "eels"] }': "did you mean 'eels'",
+            chosen.replace('"b"', '"note"') + 'y = { columns = ["kind"], classes = true }': "holds 'x', which is no number; hint: columns = [...] chooses those of numbers",
             chosen.replace("columns", "colums") + 'y = "y.npy"': "did you mean 'columns'",
             chosen.replace("columns", "lags") + 'y = "y.npy"': "'lags' is no option",
         }.items():
@@ -181,6 +182,9 @@ class FitData(FitTest):
         write_png(self.folder / "val/lihgt/0.png", np.zeros((4, 4, 3), "uint8"))
         self.refuse_jobs(self.job('x = "photos"\nvalidation_x = "val"'), "did you mean 'light'")
         self.refuse_jobs(self.job('x = { folder = "photos", resize = "bilinar" }'), "did you mean 'bilinear'")
+        self.save(keras.Sequential([keras.Input((None, None, 3)), layers.GlobalAveragePooling2D(), layers.Dense(2, "softmax")]), "any.keras")
+        self.refuse_jobs(self.job('x = "photos"').replace("a.keras", "any.keras"), "or size in a job file")
+        self.run_jobs(self.job('x = { folder = "photos", size = [12, 10] }').replace("a.keras", "any.keras"))
         # An image that cannot be read stops its job alone, and is named.
         (self.folder / "photos/dark/03.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
         (self.folder / "jobs.toml").write_text(self.job('x = "photos"') + self.job('x = "x.npy"\ny = "y.npy"', "b").replace("a.keras", "b.keras"))

@@ -203,9 +203,9 @@ FitArray FitSource::collected(RowCollector& rows) {
   return stored != nullptr ? FitArray(std::move(stored)) : FitArray(std::move(held));
 }
 
-FitArray FitSource::csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype) {
+FitArray FitSource::csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint) {
   RowCollector rows({dtype, {std::ssize(places)}}, store_);
-  read_csv(file, places, dtype, rows);
+  read_csv(file, places, dtype, hint, rows);
   return collected(rows);
 }
 
@@ -294,7 +294,7 @@ std::vector<FitArray> FitSource::csv_inputs() {
   }
   for (size_t i = 0; i < specs_.size(); ++i) {
     const Shape row = fit_columns(specs_[i], std::ssize(places[i]), x_.file);
-    out.push_back(csv_array(x_.file, places[i], specs_[i].dtype).with_row(row));
+    out.push_back(csv_array(x_.file, places[i], specs_[i].dtype, "columns = [...] chooses those of numbers").with_row(row));
   }
   return out;
 }
@@ -437,7 +437,7 @@ std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
   }
   std::vector<std::optional<FitArray>> found(places.size());
   for (size_t i = 0; i < places.size(); ++i)
-    if (!places[i].empty()) found[i] = csv_array(source.file, places[i], DType::f32);
+    if (!places[i].empty()) found[i] = csv_array(source.file, places[i], DType::f32, "classes = true for names of classes");
   return with_zeros(found, source.file);
 }
 

@@ -32,7 +32,7 @@ class FitSource {
   std::vector<FitArray> npz_inputs();
   FitArray npy(NpyReader array, DType dtype, const Shape& row);
   FitArray collected(RowCollector& rows);
-  FitArray csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype);
+  FitArray csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint);
   FitArray images();
   std::vector<int64_t> order_of_images(int64_t count) const;
   FitArray windows(bool targets);
