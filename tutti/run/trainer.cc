@@ -135,7 +135,7 @@ void Trainer::read_compile_options() {
     }
   if (job_.loss.is_null()) fail<InvalidArgument>("fit", "there is no loss, and the file was saved without one; hint: loss = \"mse\"");
   for (const Json& one : by_output(job_.loss, outputs, "loss", false)) {
-    training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
+    training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object(), false} : keras::read_named(one, "loss"));
     const keras::Named& loss = training_.losses.back();
     if (!one.is_string() && keras::is_chosen_by_shapes(loss))
       fail<InvalidArgument>("fit",
