@@ -54,6 +54,7 @@ class FitData(FitTest):
             chosen.replace('"b"', '"bb"') + 'y = "y.npy"': "did you mean",
             chosen + 'y = { columns = ["kind"] }': "line 2, column 1 ('kind'): holds 'dog'" if names[0] == "dog" else "which is no number",
             chosen + 'y = { columns = ["kind"], classes = ["cat", "dog", "eels"] }': "did you mean 'eels'",
+            chosen.replace('"b"', '"note"') + 'y = { columns = ["kind"], classes = true }': "holds 'x', which is no number; hint: columns = [...] chooses those of numbers",
             chosen.replace("columns", "colums") + 'y = "y.npy"': "did you mean 'columns'",
             chosen.replace("columns", "lags") + 'y = "y.npy"': "'lags' is no option",
         }.items():
@@ -103,6 +104,43 @@ class FitData(FitTest):
             self.assertEqual(set(self.history(name)), {"epoch", *history})
             self.expect_history(history, name)
 
+    def test_outputs_without_a_loss_need_no_targets(self):
+        x = keras.Input((6,))
+        hidden = layers.Dense(4, "tanh", name="code")(x)
+        self.save(keras.Model(x, {"code": hidden, "kind": layers.Dense(3, "softmax", name="k")(hidden), "size": layers.Dense(1, name="s")(hidden)}))
+        compiled = {"kind": "sparse_categorical_crossentropy", "size": "mse"}
+        net = keras.models.load_model(self.folder / "a.keras")
+        net.compile(loss=compiled, optimizer="sgd")
+        targets = {"kind": self.y, "size": self.x[:, :1]}
+        expected = net.fit(self.x, targets, epochs=2, batch_size=16, shuffle=False, verbose=0).history
+        np.savez(self.folder / "y.npz", **targets)
+        self.write_csv("y.csv", ["kind", "size"], zip(self.y, self.x[:, 0]))
+        job = '[[job]]\nname = "{}"\nmodel = "a.keras"\nx = "x.npy"\n{}\noptimizer = "sgd"\nshuffle = false\nepochs = 2\nbatch_size = 16\n'
+        loss = '\nloss = { kind = "sparse_categorical_crossentropy", size = "mse" }'
+        one = '\nloss = { kind = "sparse_categorical_crossentropy" }\nmetrics = { kind = ["accuracy"] }'
+        self.run_jobs(
+            job.format("npz", 'y = "y.npz"' + loss)
+            + job.format("csv", 'y = { file = "y.csv", columns = { kind = ["kind"], size = ["size"] } }' + loss)
+            + job.format("chosen", 'y = { file = "y.npz", arrays = { kind = "kind" } }\nvalidation_split = 0.2' + one)
+            + job.format("npy", 'y = "y.npy"\nvalidation_split = 0.2' + one)
+        )
+        for name in ("npz", "csv"):
+            self.expect_history(expected, name)
+        net = keras.models.load_model(self.folder / "a.keras")
+        net = keras.Model(net.inputs, net.outputs[1])
+        net.compile(loss="sparse_categorical_crossentropy", optimizer="sgd")
+        expected = net.fit(self.x, self.y, epochs=2, batch_size=16, shuffle=False, verbose=0, validation_split=0.2).history
+        for name in ("chosen", "npy"):
+            self.expect_history(expected, name)
+            self.assertIn("val_kind_accuracy", self.history(name))
+        for keys, words in {
+            'y = "y.npz"' + loss.replace(" }", ', code = "mse" }'): "no array 'code' in 'y.npz'",
+            'y = "y.npz"' + loss + '\nmetrics = { code = ["mae"] }': "no array 'code' in 'y.npz'",
+            'y = { file = "y.npz", arrays = { size = "size" } }' + loss: "'arrays' has none for 'kind'",
+            'y = "y.npy"' + loss: "the model has 3 outputs; 'y.npy' holds one array",
+        }.items():
+            self.refuse_jobs(job.format("bad", keys), words)
+
     def test_weights_are_columns_of_the_same_file(self):
         self.save(keras.Sequential([keras.Input((3,)), layers.Dense(3, "softmax")]))
         weight = np.random.default_rng(1).random(50).astype("float32")
@@ -144,6 +182,9 @@ class FitData(FitTest):
         write_png(self.folder / "val/lihgt/0.png", np.zeros((4, 4, 3), "uint8"))
         self.refuse_jobs(self.job('x = "photos"\nvalidation_x = "val"'), "did you mean 'light'")
         self.refuse_jobs(self.job('x = { folder = "photos", resize = "bilinar" }'), "did you mean 'bilinear'")
+        self.save(keras.Sequential([keras.Input((None, None, 3)), layers.GlobalAveragePooling2D(), layers.Dense(2, "softmax")]), "any.keras")
+        self.refuse_jobs(self.job('x = "photos"').replace("a.keras", "any.keras"), "or size in a job file")
+        self.run_jobs(self.job('x = { folder = "photos", size = [12, 10] }').replace("a.keras", "any.keras"))
         # An image that cannot be read stops its job alone, and is named.
         (self.folder / "photos/dark/03.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
         (self.folder / "jobs.toml").write_text(self.job('x = "photos"') + self.job('x = "x.npy"\ny = "y.npy"', "b").replace("a.keras", "b.keras"))
@@ -152,6 +193,25 @@ class FitData(FitTest):
         self.assertEqual(run.returncode, 1)
         self.assertRegex(run.stderr, r"job 'a': \[fit\] step 0: .*photos/dark/03\.png' cannot be read")
         self.assertTrue((self.folder / "bad/b/model.keras").exists())
+
+    def test_jpegs_have_the_pixels_that_keras_trains_by(self):
+        """Those of tf.io.decode_image: by the fast DCT, and gray as it lies in the file."""
+        import tensorflow as tf
+
+        random = np.random.default_rng(6)
+        for name in ("a", "b", "c"):
+            (self.folder / "photos" / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = np.clip(random.normal(128, 60, (20, 24, 3)), 0, 255).astype("uint8")
+                (self.folder / f"photos/{name}/{i}.jpg").write_bytes(tf.io.encode_jpeg(pixels, quality=60).numpy())
+        for channels, mode in {3: "rgb", 1: "grayscale"}.items():
+            self.save(keras.Sequential([keras.Input((16, 16, channels)), layers.Rescaling(1 / 255), layers.Flatten(), layers.Dense(3, "softmax")]))
+            data = keras.utils.image_dataset_from_directory(self.folder / "photos", image_size=(16, 16), shuffle=False, batch_size=None, color_mode=mode)
+            x = np.stack([np.array(image) for image, _ in data])
+            self.run_jobs(self.job('x = "photos"', mode) + self.job('x = { folder = "photos", decode_like = "pil" }', f"{mode}_pil"))
+            expected = self.trained(x, np.repeat(np.arange(3), 8))
+            self.expect_history(expected, mode, 1e-5)
+            self.assertNotAlmostEqual(self.history(f"{mode}_pil")["loss"][0], expected["loss"][0], 4)
 
     def test_folders_are_classes_as_in_keras(self):
         """An empty one as well, and one that is a link; hidden ones are none. The images of a folder come before those of the folders in it."""

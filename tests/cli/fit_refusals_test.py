@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fit_jobs import FitTest, classifier
+from fit_jobs import FitTest, classifier, keras
 from program import main
 
 GOOD = '[[job]]\nname = "a"\nmodel = "a.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "sparse_categorical_crossentropy"\n'
@@ -23,7 +23,8 @@ class FitRefusals(FitTest):
             "[[jobs]]": "did you mean 'job'",
             good + 'build = "dense 3"': "either 'model' or 'build'",
             good.replace('"a"', '"report.html"', 1): "'name' is that of a folder",
-            "name = ": "[toml]",
+            "name = ": "[toml] 'jobs.toml': line 1, column 8: ",
+            "a = 1\n[)b]": "[toml] 'jobs.toml': ",
         }.items():
             (self.folder / "jobs.toml").write_text(text)
             self.refuse(1, words, "fit", "jobs.toml", "--out", "out")
@@ -78,6 +79,23 @@ class FitRefusals(FitTest):
             self.refuse_jobs(GOOD + keys, words)
         self.refuse_jobs(GOOD.replace("sparse_categorical_crossentropy", "mse"), "loss 'mse': targets are [32], predictions [32, 3]")
         self.refuse_jobs(GOOD.replace('"sparse_categorical_crossentropy"', '{ nam = "mse" }'), "(did you mean 'name'?)")
+
+    def test_code_that_a_file_was_compiled_with_is_said_to_be_code(self):
+        def own(y, p):
+            return keras.ops.mean(p, -1)
+
+        good = GOOD.replace('loss = "sparse_categorical_crossentropy"\n', "")
+        loss = 'loss = "sparse_categorical_crossentropy"\n'
+        for compiled, keys, words in (
+            ({"loss": own}, "", "there is no loss 'own'; hint: Python code is not in the file; a job with a key 'loss' of its own needs none"),
+            ({"loss": "mse", "metrics": [own]}, loss, "there is no metric 'own'; hint: Python code is not in the file; a job with a key 'metrics'"),
+        ):
+            net = classifier(1)
+            net.compile(**compiled)
+            self.save(net)
+            self.refuse_jobs(good + keys, words)
+        self.run_jobs(GOOD + "metrics = []\n")
+        self.refuse_jobs(GOOD + 'optimizer = { class_name = "Adamm" }', "there is no optimizer 'Adamm' (did you mean 'adam' or 'adamw'?)")
 
     def test_shapes_that_do_not_fit_are_named(self):
         self.save(classifier())

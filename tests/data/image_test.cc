@@ -1,5 +1,7 @@
 #include "tutti/data/image.h"
 
+#include <fmt/format.h>
+
 #include "tests/data/image_files.h"
 #include "tutti/base/error.h"
 
@@ -21,6 +23,19 @@ INSTANTIATE_TEST_SUITE_P(image, TensorFlowImages,
                                          "rgba.png", "rgb16.png", "palette.png", "bits.png", "turned_1.jpg", "turned_2.jpg", "turned_3.jpg",
                                          "turned_4.jpg", "turned_5.jpg", "turned_6.jpg", "turned_7.jpg", "turned_8.jpg", "turned_2.png",
                                          "turned_6.png", "turned_7.png"));
+
+TEST(image, decoded_as_tensorflow_does_by_default_it_has_the_same_pixels) {
+  for (const std::string name : {"full.jpg", "halved.jpg", "gray.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "gray.png",
+                                 "gray_alpha.png", "rgba.png", "rgb16.png", "palette.png", "bits.png"})
+    for (int64_t channels : {1, 3}) {
+      if (name == "cmyk.jpg" && channels == 1) continue;  // TensorFlow refuses that
+      const Image found = decode_image(file_bytes(tensorflow_file(name)), {.channels = channels, .like = DecodeLike::tensorflow});
+      const Tensor wanted = read_npy(tensorflow_file(fmt::format("{}.{}.npy", name, channels)));
+      ASSERT_EQ(Shape({found.height, found.width, found.channels}), wanted.shape()) << name;
+      const auto pixels = wanted.as<uint8_t>();
+      EXPECT_EQ(found.pixels, std::vector<uint8_t>(pixels.begin(), pixels.end())) << name << " of " << channels;
+    }
+}
 
 TEST(image, cmyk_and_progressive_jpegs_are_what_pillow_sees) {
   for (const std::string name : {"cmyk", "progressive"}) {
@@ -69,7 +84,11 @@ TEST(image, changed_bytes_never_crash) {
         bytes[state / 7 % bytes.size()] = static_cast<std::byte>(state >> 24);
       }
       try {
-        decode_image(bytes, {.channels = 1 + 2 * (i % 2), .least_height = i % 3, .least_width = i % 3, .limits = {.pixels = 1 << 16}});
+        decode_image(bytes, {.channels = 1 + 2 * (i % 2),
+                             .like = i % 5 < 2 ? DecodeLike::tensorflow : DecodeLike::pillow,
+                             .least_height = i % 3,
+                             .least_width = i % 3,
+                             .limits = {.pixels = 1 << 16}});
       } catch (const Error&) {
       }
     }

@@ -1,4 +1,4 @@
-"""Images as TensorFlow writes, reads and resizes them: make_images.py OUT. For each image NAME.jpg or NAME.png, NAME.npy is what it decodes to; resized.npz has the
+"""Images as TensorFlow writes, reads and resizes them: make_images.py OUT. For each image NAME.jpg or NAME.png, NAME.npy is what it decodes to by the accurate DCT, NAME.CHANNELS.npy by tf.io.decode_image; resized.npz has the
 picture in other sizes, METHOD_HEIGHT_WIDTH; preprocess.npz what each keras.applications module makes of it."""
 
 import importlib
@@ -27,6 +27,12 @@ def save(name, data):
     (OUT / name).write_bytes(data)
     decoded = tf.io.decode_png(data, channels=3) if name.endswith("png") else tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
     np.save(OUT / f"{name}.npy", decoded.numpy())
+    save_decoded(name, data)
+
+
+def save_decoded(name, data, several=(1, 3)):
+    for channels in several:
+        np.save(OUT / f"{name}.{channels}.npy", tf.io.decode_image(data, channels=channels).numpy())
 
 
 def png(width, height, depth, kind, rows, *chunks):
@@ -67,6 +73,9 @@ def make_images():
     save("rgb16.png", tf.io.encode_png(pixels.astype("uint16") * 250 + 7).numpy())
     save("palette.png", png(5, 2, 8, 3, [bytes([0, 1, 2, 1, 0]), bytes([2, 2, 1, 0, 1])], (b"PLTE", bytes(range(20, 29))), (b"tRNS", b"\x80")))
     save("bits.png", png(10, 2, 1, 0, [b"\xa5\x40", b"\x0f\xc0"]))
+    cmyk = (pathlib.Path(__file__).parent / "images/cmyk.jpg").read_bytes()
+    (OUT / "cmyk.jpg").write_bytes(cmyk)
+    save_decoded("cmyk.jpg", cmyk, [3])  # it makes no gray of four colours
     for orientation in range(1, 9):
         block = b"Exif\0\0" + exif(orientation, "MM" if orientation % 2 else "II")
         name = f"turned_{orientation}"

@@ -1,6 +1,7 @@
 #include "tutti/base/toml.h"
 
 #include "tutti/base/error.h"
+#include "tutti/base/file.h"
 
 // The library asserts what a broken file can break, and lets the compiler assume it in release builds. Here it is checked, always.
 namespace tutti {
@@ -67,6 +68,16 @@ Json parse_toml(std::string_view text, size_t limit) {
     return json_of_toml(toml::parse(text));
   } catch (const toml::parse_error& error) {
     fail<InvalidArgument>("toml", "line {}, column {}: {}", error.source().begin.line, error.source().begin.column, error.description());
+  }
+}
+
+Json read_toml(const std::string& path, size_t limit) {
+  const auto bytes = read_all(*open_file(path), limit);
+  try {
+    return parse_toml({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, limit);
+  } catch (const InvalidArgument& error) {
+    const std::string_view text = error.what();
+    fail<InvalidArgument>("toml", "'{}': {}", escape(path), text.substr(text.find("] ") + 2));
   }
 }
 

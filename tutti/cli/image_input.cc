@@ -85,6 +85,7 @@ class ImageInput : public PredictInput {
     out.set("input", settings_.files.empty() ? input_ : "list " + settings_.files);
     for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{{"resize", settings_.resize},
                                                                                                 {"resize-like", settings_.resize_like},
+                                                                                                {"decode-like", settings_.decode_like},
                                                                                                 {"size", settings_.size},
                                                                                                 {"channels", settings_.channels},
                                                                                                 {"scale", settings_.scale},

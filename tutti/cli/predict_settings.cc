@@ -11,6 +11,7 @@ std::string ItemSettings::set_option() const {
   const ItemSettings none;
   if (resize != none.resize) return "--resize";
   if (resize_like != none.resize_like) return "--resize-like";
+  if (decode_like != none.decode_like) return "--decode-like";
   if (!scale.empty()) return "--scale";
   if (!mean.empty()) return "--mean";
   if (!deviation.empty()) return "--std";
@@ -26,6 +27,8 @@ void add_item_options(Options& options, ItemSettings& settings) {
                  "How images get the size of the model's input; default bilinear");
   options.choice(settings.resize_like, "--resize-like", {"tf", "pil"},
                  "As tf.image.resize and Keras's Resizing do (default), or as Pillow, antialiased");
+  options.choice(settings.decode_like, "--decode-like", {"pil", "tf"},
+                 "Pixels of a JPEG, and gray, as Pillow has them (default), or tf.io.decode_image and image_dataset_from_directory");
   options.option(settings.size, "--size", "HxW", "The size of images, where the model takes any");
   options.choice(settings.channels, "--channels", {"rgb", "bgr", "gray"}, "The order of colours; default rgb, or gray for one channel");
   options.option(settings.scale, "--scale", "S", "Pixels are multiplied by this first: 1/255");

@@ -42,14 +42,12 @@ std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file,
   return out;
 }
 
-void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, RowCollector& rows) {
+void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint, RowCollector& rows) {
   CsvReader reader(file);
   const auto number_at = [&](size_t place, const std::string& text) {
     const auto number = parse_double(text);
     if (!number)
-      reader.refuse(
-          place, text.empty() ? "is empty"
-                              : fmt::format("holds '{}', which is no number; hint: classes = true for names of classes", escape(text, 40)));
+      reader.refuse(place, text.empty() ? "is empty" : fmt::format("holds '{}', which is no number; hint: {}", escape(text, 40), hint));
     if (!is_float(dtype) && *number != static_cast<double>(static_cast<int64_t>(std::clamp(*number, -9e15, 9e15))))
       reader.refuse(place, fmt::format("holds '{}'; a whole number is needed", escape(text, 40)));
     return *number;

@@ -13,8 +13,8 @@ namespace tutti {
 // the nearest.
 std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file, const Json& columns);
 
-// Rows of these columns, [columns] of the collector's dtype.
-void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, RowCollector& rows);
+// Rows of these columns, [columns] of the collector's dtype. `hint`: what to do about a field that is no number, for its message.
+void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint, RowCollector& rows);
 
 // A column of names. Empty `classes` are found, and sorted.
 void find_csv_classes(const std::string& file, size_t place, std::vector<std::string>& classes);

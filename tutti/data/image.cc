@@ -78,7 +78,7 @@ Image decode_image(std::span<const std::byte> bytes, const ImageWish& wish) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 16));
   if (start.empty()) fail<InvalidArgument>("image", "is empty: 0 bytes");
   if (start.starts_with("\xff\xd8\xff")) return decode_jpeg(bytes, wish);
-  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, wish.channels, wish.limits);
+  if (start.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, wish);
   fail<Unsupported>("image", "JPEG and PNG images are read; by its first bytes this is {}: '{}'", other_format(start),
                     escape(start.substr(0, 8)));
 }

@@ -20,6 +20,6 @@ inline uint8_t luma(uint32_t red, uint32_t green, uint32_t blue) {
 }
 
 Image decode_jpeg(std::span<const std::byte> bytes, const ImageWish& wish);
-Image decode_png(std::span<const std::byte> bytes, int64_t channels, const ImageLimits& limits);
+Image decode_png(std::span<const std::byte> bytes, const ImageWish& wish);
 
 }  // namespace tutti

@@ -52,6 +52,7 @@ ImageSettings image_settings(const ImageOptions& options, int64_t channels, cons
   ImageSettings out;
   out.method = options.resize == "nearest" ? Resize::nearest : options.resize == "bicubic" ? Resize::bicubic : Resize::bilinear;
   out.like = options.resize_like == "pil" ? ResizeLike::pillow : ResizeLike::tensorflow;
+  out.decoded_like = options.decode_like == "tf" ? DecodeLike::tensorflow : DecodeLike::pillow;
   if (!options.size.empty()) out.size = parse_size(prefix + "size", options.size);
   out.fast_decode = options.fast_decode;
   const bool own = !options.scale.empty() || !options.mean.empty() || !options.deviation.empty() || !options.channels.empty();

@@ -9,6 +9,7 @@ namespace tutti {
 
 struct ImageOptions {
   std::string resize = "bilinear", resize_like = "tf";  // bilinear, nearest or bicubic; as TensorFlow or "pil"
+  std::string decode_like = "pil";                      // or "tf"
   std::string size;                                     // "224x224", where the model takes any
   std::string channels;                                 // rgb, bgr or gray; empty: rgb, or gray for one channel
   std::string scale, mean, deviation;                   // "1/255"; a number, or one a channel with commas between

@@ -77,8 +77,9 @@ ImageSampler::ImageSampler(const InputSpec& input, const ImageSettings& settings
     height = own_height, width = own_width;
   }
   if (height < 1 || width < 1)
-    fail<InvalidArgument>("input", "input '{}' expects {}: images of any size, and a batch has one; hint: --size HEIGHTxWIDTH", input.name,
-                          to_string(input));
+    fail<InvalidArgument>(
+        "input", "input '{}' expects {}: images of any size, and a batch has one; hint: --size HEIGHTxWIDTH, or size in a job file",
+        input.name, to_string(input));
   if (channels_ == 1 && settings.numbers.bgr)
     fail<InvalidArgument>("input", "input '{}' expects {}, one channel, which has no order; got bgr", input.name, to_string(input));
   height_ = height, width_ = width, row_ = row;
@@ -104,7 +105,7 @@ void ImageSampler::put_row(int64_t y, std::span<const float> row, T* sample) con
 }
 
 void ImageSampler::write(std::span<const std::byte> file, std::span<std::byte> slot) const {
-  ImageWish wish{.channels = channels_};
+  ImageWish wish{.channels = channels_, .like = settings_.decoded_like};
   if (settings_.fast_decode) wish.least_height = height_, wish.least_width = width_;
   const Image image = decode_image(file, wish);
   std::vector<float> own(mean_.size());

@@ -29,6 +29,7 @@ std::vector<std::string> preprocess_names();
 struct ImageSettings {
   Resize method = Resize::bilinear;
   ResizeLike like = ResizeLike::tensorflow;
+  DecodeLike decoded_like = DecodeLike::pillow;
   std::optional<std::array<int64_t, 2>> size = {};  // height and width, where the model leaves them open
   PixelNumbers numbers = {};
   bool fast_decode = false;  // large JPEGs at a fraction of their size: faster, and not the pixels that Keras sees

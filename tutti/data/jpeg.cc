@@ -151,9 +151,10 @@ Image decode_jpeg(std::span<const std::byte> bytes, const ImageWish& wish) {
   if (jpeg_has_multiple_scans(&info)) own.pixels /= 2;  // libjpeg keeps the whole image, as 16-bit coefficients
   check_image_size(info.image_height, info.image_width, own);
   info.progress = &progress;
-  info.dct_method = JDCT_ISLOW;
+  const bool tensorflow = wish.like == DecodeLike::tensorflow;
+  info.dct_method = tensorflow ? JDCT_IFAST : JDCT_ISLOW;
   const bool four = info.num_components == 4;
-  info.out_color_space = four ? JCS_CMYK : info.num_components == 1 && wish.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  info.out_color_space = four ? JCS_CMYK : wish.channels == 1 && (tensorflow || info.num_components == 1) ? JCS_GRAYSCALE : JCS_RGB;
   const int orientation = orientation_of(info);  // markers are gone when all is read
   choose_scale(info, orientation >= 5, wish);
   decoder->image = {info.output_height, info.output_width, wish.channels, {}};

@@ -58,12 +58,14 @@ bool read_pixels(PngDecoder& decoder) {
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_GRAY_ALPHA) {
     png_set_expand_gray_1_2_4_to_8(png);
-    png_set_gray_to_rgb(png);
+    if (decoder.image.channels == 3) png_set_gray_to_rgb(png);
+  } else if (decoder.image.channels == 1) {
+    png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
   }
   png_set_strip_alpha(png);
   png_set_interlace_handling(png);
   png_read_update_info(png, decoder.info);
-  const size_t row = static_cast<size_t>(decoder.image.width) * 3;
+  const auto row = static_cast<size_t>(decoder.image.width * decoder.image.channels);
   if (png_get_rowbytes(png, decoder.info) != row) png_error(png, "its rows have an unexpected size");
   decoder.rows.resize(static_cast<size_t>(decoder.image.height));
   for (size_t y = 0; y < decoder.rows.size(); ++y) decoder.rows[y] = decoder.image.pixels.data() + y * row;
@@ -81,7 +83,7 @@ int orientation_of(const PngDecoder& decoder) {
 
 }  // namespace
 
-Image decode_png(std::span<const std::byte> bytes, int64_t channels, const ImageLimits& limits) {
+Image decode_png(std::span<const std::byte> bytes, const ImageWish& wish) {
   PngDecoder decoder;
   decoder.bytes = bytes;
   decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, give_up_on_png, ignore_png_warning);
@@ -90,14 +92,15 @@ Image decode_png(std::span<const std::byte> bytes, int64_t channels, const Image
   const auto refuse = [&] { fail<InvalidArgument>("image", "is a broken PNG: {}", escape(decoder.message)); };
   if (!read_header(decoder)) refuse();
   Image& image = decoder.image;
-  image = {png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info), 3, {}};
-  check_image_size(static_cast<uint64_t>(image.height), static_cast<uint64_t>(image.width), limits);
+  const bool gray_by_libpng = wish.channels == 1 && wish.like == DecodeLike::tensorflow;
+  image = {png_get_image_height(decoder.png, decoder.info), png_get_image_width(decoder.png, decoder.info), gray_by_libpng ? 1 : 3, {}};
+  check_image_size(static_cast<uint64_t>(image.height), static_cast<uint64_t>(image.width), wish.limits);
   constexpr size_t most_deflated = 1032;  // bytes that a compressed one can stand for
   if (static_cast<size_t>(image.height) * png_get_rowbytes(decoder.png, decoder.info) / most_deflated > bytes.size())
     fail<InvalidArgument>("image", "is a broken PNG: {} x {} pixels do not fit in {} bytes", image.width, image.height, bytes.size());
   image.pixels.resize(static_cast<size_t>(image.height * image.width * image.channels));
   if (!read_pixels(decoder)) refuse();
-  if (channels == 1) {
+  if (image.channels != wish.channels) {
     const uint8_t* from = image.pixels.data();
     const auto count = static_cast<size_t>(image.height * image.width);
     for (size_t i = 0; i < count; ++i, from += 3) image.pixels[i] = luma(from[0], from[1], from[2]);

@@ -144,13 +144,14 @@ const std::string& FitDataStore::folder() const {
 }
 
 FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y,
-                                const DataSource& weight, std::vector<std::string>& classes) {
-  FitSource source(*this, model, job, x, y);
+                                const DataSource& weight, const std::vector<bool>& measured, std::vector<std::string>& classes) {
+  FitSource source(*this, model, job, x, y, measured);
   source.classes = classes;
   // What the arrays depend on.
   Json inputs = Json::list(), outputs = Json::list();
   for (const auto& input : model.inputs()) inputs.push(JsonList{input.name, std::string(name(input.dtype)), to_string(input.shape)});
   for (const auto& output : model.output_names()) outputs.push(output);
+  for (const bool is_measured : measured) outputs.push(is_measured);
   const SourceKind kind = kind_of(x);
   const bool whole = kind == SourceKind::images || kind == SourceKind::series;  // the split says how they are ordered or scaled
   const Json split = whole && job.validation_split > 0 ? Json(JsonList{job.validation_split, job.seed}) : Json();
@@ -180,11 +181,11 @@ FitData FitDataStore::load_part(const keras::Model& model, const FitJob& job, co
   return out;
 }
 
-JobData FitDataStore::load(const keras::Model& model, const FitJob& job) {
+JobData FitDataStore::load(const keras::Model& model, const FitJob& job, const std::vector<bool>& measured) {
   JobData out;
-  out.training = load_part(model, job, job.x, job.y, job.sample_weight, out.classes);
+  out.training = load_part(model, job, job.x, job.y, job.sample_weight, measured, out.classes);
   if (!job.validation_x.empty()) {
-    out.validation = load_part(model, job, job.validation_x, job.validation_y, job.validation_sample_weight, out.classes);
+    out.validation = load_part(model, job, job.validation_x, job.validation_y, job.validation_sample_weight, measured, out.classes);
   } else if (job.validation_split > 0) {
     const int64_t samples = out.training.samples();
     const auto first = static_cast<int64_t>(std::floor(static_cast<double>(samples) * (1 - job.validation_split)));

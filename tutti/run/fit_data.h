@@ -32,8 +32,9 @@ class FitDataStore : public RowMemory {
  public:
   // `folder`: for what has to be written to be read while it is used; "": that of the system.
   explicit FitDataStore(int64_t memory_bytes, std::string folder = "") : left_(memory_bytes), folder_(std::move(folder)) {}
-  // What a job names, split as it says. Throws InvalidArgument where files do not fit the model or each other.
-  JobData load(const keras::Model& model, const FitJob& job);
+  // What a job names, split as it says; `measured` says which outputs have a loss or a metric, and no others need targets. Throws
+  // InvalidArgument where files do not fit the model or each other.
+  JobData load(const keras::Model& model, const FitJob& job, const std::vector<bool>& measured);
 
   bool hold(int64_t bytes) override;
   void give_back(int64_t bytes) override { left_ += bytes; }
@@ -41,7 +42,7 @@ class FitDataStore : public RowMemory {
 
  private:
   FitData load_part(const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y, const DataSource& weight,
-                    std::vector<std::string>& classes);
+                    const std::vector<bool>& measured, std::vector<std::string>& classes);
   int64_t left_;
   mutable std::string folder_;
   std::map<std::string, std::vector<FitArray>> known_;

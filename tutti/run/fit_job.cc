@@ -7,7 +7,6 @@
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/base/file.h"
 #include "tutti/base/toml.h"
 
 namespace tutti {
@@ -18,12 +17,12 @@ namespace fs = std::filesystem;
 
 constexpr int64_t most_whole = 1'000'000'000;
 constexpr size_t most_jobs = 1'000'000;
-constexpr int64_t largest_file = 16 << 20;
 
 // All that data of any kind may be told; run/fit_source.h knows which is for what.
-const std::vector<std::string> source_options = {
-    "file", "folder",   "columns",    "arrays",      "classes", "label_mode", "resize", "resize_like", "size", "scale",   "mean",
-    "std",  "channels", "preprocess", "fast_decode", "target",  "features",   "time",   "id",          "lags", "horizon", "stride"};
+const std::vector<std::string> source_options = {"file",   "folder",      "columns",     "arrays",      "classes", "label_mode",
+                                                 "resize", "resize_like", "decode_like", "size",        "scale",   "mean",
+                                                 "std",    "channels",    "preprocess",  "fast_decode", "target",  "features",
+                                                 "time",   "id",          "lags",        "horizon",     "stride"};
 
 // Reads one table of a job file; knows every key.
 class JobReader {
@@ -313,8 +312,9 @@ Json FitJob::facts() const {
   return out;
 }
 
-std::vector<FitJob> parse_jobs(std::string_view toml, const std::string& folder) {
-  const Json file = parse_toml(toml);
+std::vector<FitJob> read_jobs(const std::string& path) {
+  const Json file = read_toml(path);
+  const std::string folder = fs::path(path).parent_path().string();
   for (const auto& [key, value] : file.members())
     if (key != "defaults" && key != "job" && key != "sweep")
       fail<InvalidArgument>("fit", "a job file has [defaults], [[job]] and [[sweep]]; got '{}'{}", escape(key),
@@ -351,15 +351,9 @@ std::vector<FitJob> parse_jobs(std::string_view toml, const std::string& folder)
   return out;
 }
 
-std::vector<FitJob> read_jobs(const std::string& path) {
-  const auto bytes = read_all(*open_file(path), largest_file);
-  return parse_jobs({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, fs::path(path).parent_path().string());
-}
-
 bool is_job_file(const std::string& path) {
   if (!path.ends_with(".toml")) return false;
-  const auto bytes = read_all(*open_file(path), largest_file);
-  const Json file = parse_toml({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const Json file = read_toml(path);
   return file.find("job") != nullptr || file.find("sweep") != nullptr;
 }
 

@@ -43,8 +43,7 @@ struct FitJob {
   Json facts() const;  // all of it, to tell jobs apart
 };
 
-// Paths become relative to `folder`. Throws InvalidArgument for unknown keys, with the nearest, and for values that cannot be.
-std::vector<FitJob> parse_jobs(std::string_view toml, const std::string& folder);
+// Paths in it are relative to the file. Throws InvalidArgument for unknown keys, with the nearest, and for values that cannot be.
 std::vector<FitJob> read_jobs(const std::string& path);
 // Whether a file is one of jobs: TOML with a job or a sweep in it.
 bool is_job_file(const std::string& path);

@@ -103,7 +103,8 @@ std::vector<std::string> class_names(const SourceOptions& options) {
 SourceOptions image_source(const DataSource& source) {
   return {source,
           fmt::format("the folder of images '{}'", escape(source.file)),
-          {"resize", "resize_like", "size", "channels", "scale", "mean", "std", "preprocess", "fast_decode", "classes", "label_mode"}};
+          {"resize", "resize_like", "decode_like", "size", "channels", "scale", "mean", "std", "preprocess", "fast_decode", "classes",
+           "label_mode"}};
 }
 
 // What targets become that are neither of the loss's dtypes.
@@ -119,8 +120,9 @@ std::string list_of_names(const std::vector<std::string>& names) {
   return found.empty() ? "none" : found;
 }
 
-// Lists by name: of a table { a = [...], b = [...] }, or one list for the only one.
-std::vector<Json> lists_by_name(const Json& json, const std::vector<std::string>& names, const char* key) {
+// Lists by name: of a table { a = [...], b = [...] }, or one list for the only one. Those that are not `needed` may be missing: null.
+std::vector<Json> lists_by_name(const Json& json, const std::vector<std::string>& names, const char* key,
+                                const std::vector<bool>& needed = {}) {
   std::vector<Json> out;
   const auto list = [&](const Json& value) {
     Json items = value.is_list() ? value : Json(JsonList{value});
@@ -140,10 +142,11 @@ std::vector<Json> lists_by_name(const Json& json, const std::vector<std::string>
     if (std::find(names.begin(), names.end(), name) == names.end())
       fail<InvalidArgument>("fit", "'{}' names '{}'{}; the model has {}", key, escape(name, 60), did_you_mean(name, names),
                             list_of_names(names));
-  for (const auto& name : names) {
-    const Json* value = json.find(name);
-    if (value == nullptr) fail<InvalidArgument>("fit", "'{}' has none for '{}'", key, escape(name, 60));
-    out.push_back(list(*value));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Json* value = json.find(names[i]);
+    if (value == nullptr && (needed.empty() || needed[i]))
+      fail<InvalidArgument>("fit", "'{}' has none for '{}'", key, escape(names[i], 60));
+    out.push_back(value == nullptr ? Json() : list(*value));
   }
   return out;
 }
@@ -159,8 +162,9 @@ SourceKind kind_of(const DataSource& source) {
   return format == DataFormat::npz ? SourceKind::npz : format == DataFormat::csv ? SourceKind::csv : SourceKind::npy;
 }
 
-FitSource::FitSource(FitDataStore& store, const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y)
-    : store_(store), model_(model), job_(job), x_(x), y_(y), kind_(kind_of(x)) {
+FitSource::FitSource(FitDataStore& store, const keras::Model& model, const FitJob& job, const DataSource& x, const DataSource& y,
+                     const std::vector<bool>& measured)
+    : store_(store), model_(model), job_(job), x_(x), y_(y), kind_(kind_of(x)), measured_(measured) {
   if (y_.file.empty() && y_.arrays.empty() && !y_.empty()) y_.file = x.file;
   for (const auto& input : model.inputs())
     specs_.push_back(
@@ -173,6 +177,22 @@ const InputSpec& FitSource::only_input(std::string_view what) const {
   return specs_[0];
 }
 
+size_t FitSource::only_output(const std::string& file) const {
+  const auto first = std::find(measured_.begin(), measured_.end(), true);
+  if (measured_.size() != 1 && std::count(measured_.begin(), measured_.end(), true) != 1)
+    fail<InvalidArgument>("fit", "the model has {} outputs; '{}' holds one array; hint: an .npz has an array per output", measured_.size(),
+                          file);
+  return measured_.size() == 1 ? 0 : static_cast<size_t>(first - measured_.begin());
+}
+
+std::vector<FitArray> FitSource::with_zeros(const std::vector<std::optional<FitArray>>& arrays, const std::string& file) const {
+  const auto any = std::find_if(arrays.begin(), arrays.end(), [](const auto& array) { return array.has_value(); });
+  if (any == arrays.end()) fail<InvalidArgument>("fit", "'{}' has an array for none of the model's outputs", escape(file));
+  std::vector<FitArray> out;
+  for (const auto& array : arrays) out.push_back(array ? *array : FitArray(Tensor(DType::f32, {(*any)->samples()})));
+  return out;
+}
+
 FitArray FitSource::npy(NpyReader array, DType dtype, const Shape& row) {
   auto rows = npy_rows(std::move(array), dtype, row);
   return store_.hold(rows->type().bytes()) ? FitArray(all_rows(*rows)) : FitArray(std::move(rows));
@@ -183,9 +203,9 @@ FitArray FitSource::collected(RowCollector& rows) {
   return stored != nullptr ? FitArray(std::move(stored)) : FitArray(std::move(held));
 }
 
-FitArray FitSource::csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype) {
+FitArray FitSource::csv_array(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint) {
   RowCollector rows({dtype, {std::ssize(places)}}, store_);
-  read_csv(file, places, dtype, rows);
+  read_csv(file, places, dtype, hint, rows);
   return collected(rows);
 }
 
@@ -264,8 +284,9 @@ std::vector<FitArray> FitSource::csv_inputs() {
     // All columns that are not the targets.
     std::set<size_t> taken;
     if (const Json* targets = y_.file == x_.file ? y_.options.find("columns") : nullptr)
-      for (const Json& list : lists_by_name(*targets, model_.target_names(), "columns"))
-        for (size_t place : csv_places(reader, x_.file, list)) taken.insert(place);
+      for (const Json& list : lists_by_name(*targets, model_.target_names(), "columns", measured_))
+        if (!list.is_null())
+          for (size_t place : csv_places(reader, x_.file, list)) taken.insert(place);
     only_input(fmt::format("'{}'", escape(x_.file)));
     places.emplace_back();
     for (size_t i = 0; i < static_cast<size_t>(reader.columns()); ++i)
@@ -273,7 +294,7 @@ std::vector<FitArray> FitSource::csv_inputs() {
   }
   for (size_t i = 0; i < specs_.size(); ++i) {
     const Shape row = fit_columns(specs_[i], std::ssize(places[i]), x_.file);
-    out.push_back(csv_array(x_.file, places[i], specs_[i].dtype).with_row(row));
+    out.push_back(csv_array(x_.file, places[i], specs_[i].dtype, "columns = [...] chooses those of numbers").with_row(row));
   }
   return out;
 }
@@ -285,6 +306,7 @@ FitArray FitSource::images() {
   ImageOptions options;
   options.resize = given.choice("resize", {"bilinear", "nearest", "bicubic"}, options.resize);
   options.resize_like = given.choice("resize_like", {"tf", "pil"}, options.resize_like);
+  options.decode_like = given.choice("decode_like", {"tf", "pil"}, options.resize_like);
   options.channels = given.choice("channels", {"rgb", "bgr", "gray"}, "");
   options.size = given.numbers("size", "x");
   options.scale = given.numbers("scale", ",");
@@ -347,8 +369,8 @@ FitArray FitSource::labels(const std::function<void(const std::function<void(int
   const std::string loss = given.is_null() || given.is_list() ? "" : keras::plain_name(keras::read_named(given, "loss").name);
   const std::string own = loss.starts_with("categorical") ? "categorical" : loss.starts_with("binary") ? "binary" : "int";
   const std::string mode = SourceOptions(source, "labels",
-                                         {"file", "columns", "classes", "label_mode", "resize", "resize_like", "size", "channels", "scale",
-                                          "mean", "std", "preprocess", "fast_decode"})
+                                         {"file", "columns", "classes", "label_mode", "resize", "resize_like", "decode_like", "size",
+                                          "channels", "scale", "mean", "std", "preprocess", "fast_decode"})
                                .choice("label_mode", {"int", "categorical", "binary"}, own);
   const int64_t count = std::ssize(classes);
   if (mode == "binary" && count != 2)
@@ -394,10 +416,11 @@ std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
   const CsvReader reader(source.file);
   const auto& outputs = model_.target_names();
   std::vector<FitArray> out;
-  std::vector<std::vector<size_t>> places(1);
+  std::vector<std::vector<size_t>> places(1);  // none of what is not measured
   if (const Json* columns = options.find("columns")) {
     places.clear();
-    for (const Json& list : lists_by_name(*columns, outputs, "columns")) places.push_back(csv_places(reader, source.file, list));
+    for (const Json& list : lists_by_name(*columns, outputs, "columns", measured_))
+      places.push_back(list.is_null() ? std::vector<size_t>() : csv_places(reader, source.file, list));
   } else {
     for (size_t i = 0; i < static_cast<size_t>(reader.columns()); ++i) places[0].push_back(i);
     if (outputs.size() != 1)
@@ -412,8 +435,10 @@ std::vector<FitArray> FitSource::csv_targets(const DataSource& source) {
     out.push_back(labels([&](const auto& take) { read_csv_classes(source.file, places[0][0], classes, take); }));
     return out;
   }
-  for (const auto& some : places) out.push_back(csv_array(source.file, some, DType::f32));
-  return out;
+  std::vector<std::optional<FitArray>> found(places.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    if (!places[i].empty()) found[i] = csv_array(source.file, places[i], DType::f32, "classes = true for names of classes");
+  return with_zeros(found, source.file);
 }
 
 std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string_view what, bool one_for_all) {
@@ -422,11 +447,6 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
   std::vector<FitArray> out;
   const auto check = [&](const Shape& shape) {
     if (shape.rank() == 0) fail<InvalidArgument>("fit", "'{}' holds a single number, and no {} by sample", file, what);
-  };
-  const auto only_one = [&] {
-    if (names.size() != 1 && !one_for_all)
-      fail<InvalidArgument>("fit", "the model has {} outputs; '{}' holds one array; hint: an .npz has an array per output", names.size(),
-                            file);
   };
   switch (kind_of(source)) {
     case SourceKind::arrays:
@@ -445,9 +465,11 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
         return std::find(npz.names().begin(), npz.names().end(), name) != npz.names().end();
       };
       std::vector<Json> chosen;
-      if (const Json* arrays = options.find("arrays")) chosen = lists_by_name(*arrays, names, "arrays");
+      if (const Json* arrays = options.find("arrays")) chosen = lists_by_name(*arrays, names, "arrays", measured_);
+      std::vector<std::optional<FitArray>> found(names.size());
       for (size_t i = 0; i < names.size(); ++i) {
         std::string name = names[i];
+        if (!chosen.empty() && chosen[i].is_null()) continue;
         if (!chosen.empty())
           name = chosen[i][0].as_string();
         else if (!has(name))
@@ -455,25 +477,29 @@ std::vector<FitArray> FitSource::by_output(const DataSource& source, std::string
                  : names.size() == 1 && npz.names().size() == 1 ? npz.names()[0]
                  : names.size() == 1 && has("y")                ? "y"
                                                                 : fmt::format("arr_{}", i);
+        if (!has(name) && !measured_[i] && chosen.empty()) continue;
         if (!has(name))
           fail<InvalidArgument>("fit", "no array '{}' in '{}', for the {} of an output; it has {}",
                                 escape(chosen.empty() ? names[i] : name, 60), file, what, list_of_names(npz.names()));
         NpyReader array = npz.open(name);
         check(array.type().shape);
         const Type type = array.type();
-        out.push_back(npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
+        found[i] = npy(std::move(array), target_dtype(type.dtype), row_of(type.shape));
       }
-      return out;
+      return with_zeros(found, source.file);
     }
     case SourceKind::csv: return csv_targets(source);
     case SourceKind::npy: {
       const SourceOptions none(source, fmt::format("'{}'", file), {});
-      only_one();
+      const size_t place = one_for_all ? 0 : only_output(file);
       NpyReader array(source.file);
       check(array.type().shape);
       const Type type = array.type();
-      out.resize(names.size(), npy(std::move(array), target_dtype(type.dtype), row_of(type.shape)));
-      return out;
+      const FitArray one = npy(std::move(array), target_dtype(type.dtype), row_of(type.shape));
+      if (one_for_all) return std::vector<FitArray>(names.size(), one);
+      std::vector<std::optional<FitArray>> found(names.size());
+      found[place] = one;
+      return with_zeros(found, source.file);
     }
     case SourceKind::images:
     case SourceKind::series: break;

@@ -86,7 +86,7 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   if (!model_->keras_version().starts_with("3")) *model_ = keras::as_keras3(*model_);
   read_compile_options();
   FitDataStore own(std::numeric_limits<int64_t>::max());
-  JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_);
+  JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_, measured_outputs());
   options_.data = nullptr;
   classes_ = std::move(data.classes);
   data_ = std::move(data.training);
@@ -108,6 +108,14 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   plan_next();
 }
 
+std::vector<bool> Trainer::measured_outputs() const {
+  std::vector<bool> out;
+  for (const keras::Named& loss : training_.losses) out.push_back(!loss.name.empty());
+  for (const auto* lists : {&metrics_.plain, &metrics_.weighted})
+    for (size_t i = 0; i < lists->size(); ++i) out[i] = out[i] || !(*lists)[i].empty();
+  return out;
+}
+
 void Trainer::read_compile_options() {
   const Json& compiled = model_->compile_config();
   const auto own = [&](const Json& given, const char* key) {
@@ -127,7 +135,7 @@ void Trainer::read_compile_options() {
     }
   if (job_.loss.is_null()) fail<InvalidArgument>("fit", "there is no loss, and the file was saved without one; hint: loss = \"mse\"");
   for (const Json& one : by_output(job_.loss, outputs, "loss", false)) {
-    training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object()} : keras::read_named(one, "loss"));
+    training_.losses.push_back(one.is_null() ? keras::Named{"loss", "", Json::object(), false} : keras::read_named(one, "loss"));
     const keras::Named& loss = training_.losses.back();
     if (!one.is_string() && keras::is_chosen_by_shapes(loss))
       fail<InvalidArgument>("fit",

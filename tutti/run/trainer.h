@@ -120,6 +120,7 @@ class Trainer {
   };
 
   void read_compile_options();
+  std::vector<bool> measured_outputs() const;  // those with a loss or a metric
   void check_labels() const;
   keras::TrainingOptions options_for(StepKind kind) const;
   void fill_rows(size_t input, std::span<const int64_t> rows, const Part* part, std::span<std::byte> to) const;

@@ -1,5 +1,7 @@
 #include "tutti/keras/fit/named.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -25,6 +27,7 @@ Named read_named(const Json& json, std::string what) {
     out.name = json.as_string();
   } else if (json.is_object() && text_member(json, "class_name") != nullptr) {
     out.name = text_member(json, "class_name")->as_string();
+    out.of_keras = true;
     given = json.find("config");
     if (out.name == "function" && given != nullptr && given->is_string()) {  // a serialized function
       out.name = given->as_string();
@@ -176,7 +179,12 @@ Json written_arguments(const Named& named, std::string_view options) {
 }
 
 void refuse_unknown(const Named& named, const std::vector<std::string>& known) {
-  fail<InvalidArgument>("fit", "there is no {} '{}'{}", named.what, escape(named.name), did_you_mean(named.name, known));
+  std::string hint = did_you_mean(named.name, known);
+  if (hint.empty() && named.of_keras) {
+    const std::string_view key = named.what == "metric" ? "metrics" : named.what == "schedule" ? "optimizer" : named.what;
+    hint = fmt::format("; hint: Python code is not in the file; a job with a key '{}' of its own needs none", key);
+  }
+  fail<InvalidArgument>("fit", "there is no {} '{}'{}", named.what, escape(named.name), hint);
 }
 
 }  // namespace tutti::keras

@@ -14,6 +14,7 @@ namespace tutti::keras {
 struct Named {
   std::string what, name;  // "loss", "log_cosh" as it was written
   Json arguments;          // an object
+  bool of_keras = false;   // written by Keras, as in what a file was compiled with
   Config config() const { return {arguments, what + " '" + name + "'"}; }
 };
 
