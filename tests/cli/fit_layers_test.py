@@ -35,6 +35,15 @@ class FitLayers(FitTest):
         )
         return theirs, np.array(columns(self.folder / "out/a/steps.csv")["loss"])
 
+    def test_what_comes_from_h5_is_opened_by_keras_whatever_it_reads_from_h5(self):
+        x = keras.Input((5, 6))
+        net = keras.Model(x, layers.Dense(1)(layers.Flatten()(layers.Softmax(axis=(1, 2))(keras.ops.abs(x)))))
+        net.save(self.folder / "a.h5")
+        given = np.random.default_rng(1).standard_normal((10, 5, 6)).astype("float32")
+        self.save_arrays(x=given, y=np.zeros((10, 1), "float32"))
+        self.run_jobs('[[job]]\nname = "a"\nmodel = "a.h5"\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\noptimizer = { name = "sgd", learning_rate = 0.0 }\nepochs = 1\n')
+        self.expect_close(keras.models.load_model(self.folder / "out/a/model.keras")(given), net(given))
+
     def expect_alike(self, layer, x, calls=1):
         if self.sanitized:  # what is compared does not depend on it
             self.squares(layer, x[:50])

@@ -48,6 +48,14 @@ class FitLegacy(FitTest):
         net = tf_keras.Sequential([L.Input((8, 8, 1)), L.Conv2D(4, 3, activation="relu"), L.MaxPooling2D(), L.Flatten(), L.Dense(3, "softmax")])
         self.expect_trained(net, [x], self.y, "sparse_categorical_crossentropy")
 
+    def test_losses_that_the_model_adds_are_not_left_out(self):
+        x = L.Input((6,))
+        net = tf_keras.Model(x, L.Dense(6)(x))
+        net.add_loss(tf_keras.backend.mean(net.output))
+        net.save(self.folder / "old.h5")
+        np.save(self.folder / "x.npy", self.x)
+        self.refuse_jobs('[[job]]\nname = "a"\nmodel = "old.h5"\nx = "x.npy"\ny = "x.npy"\nloss = "mse"\nepochs = 1\n', "training with what model.add_loss() or add_metric() added is not done")
+
 
 if __name__ == "__main__":
     main()

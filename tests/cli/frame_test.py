@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -79,6 +80,22 @@ class Limits(program.ProgramTest):
             ends = [self.run_program("--quiet", *words, memory_mib=memory, stack_mib=100, environment={"TUTTI_THREADS": "3"}).err for memory in range(100, 1500, 100)]
             self.assertIn("[threads] the system starts no more threads", ends[0])
             self.assertGreater(len(set(ends)), 1, "with enough it does something")
+
+    def test_grpc_does_not_wait_for_threads_that_are_not_to_be_had(self):
+        if self.sanitized:
+            self.skipTest("a sanitized program's memory cannot be limited")
+        ends = set()
+        for memory in range(500, 4000, 250):
+            limited = ["sh", "-c", f'ulimit -s 102400; ulimit -v {memory << 10}; exec "$@"', "sh", self.program, "serve", str(DENSE), "--grpc", ":0"]
+            child = subprocess.Popen(limited, stderr=subprocess.PIPE, text=True, env=os.environ | {"TUTTI_CACHE": "off", "TUTTI_THREADS": "2"})
+            end = threading.Timer(20, child.kill)
+            end.start()
+            ends.add(next((line for line in child.stderr if " error: " in line or line == "tutti: ready\n"), "it hangs")[:60])
+            end.cancel()
+            child.kill()
+            child.wait()
+            child.stderr.close()
+        self.assertEqual(ends, {"tutti: error: [threads] the system starts no more threads: Resource"[:60], "tutti: ready\n"})
 
     def test_jobs_are_trained_by_the_threads_that_are_to_be_had(self):
         if self.sanitized:

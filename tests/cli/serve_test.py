@@ -242,6 +242,13 @@ class LocalTest(serving.ServeTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stdout, "^1000 predictions of shape \\(3,\\) by 4 workers")
 
+    def test_a_model_that_cannot_be_loaded_ends_it_before_it_listens(self):
+        (self.folder / "broken.keras").write_bytes(DENSE.read_bytes()[:1000])
+        for model, reason in {"typo.keras": "cannot open 'typo.keras': No such file", "m=broken.keras": "not a zip archive", "m=.": "it is a directory"}.items():
+            run = self.refuse(1, reason, "serve", DENSE, model, "--socket", "socket", "--quiet")
+            self.assertIn(f"[serve] model '{model.replace('=', '.').split('.')[0]}' could not be loaded: ", run.err)
+            self.assertFalse((self.folder / "socket").exists())
+
     def test_wrong_usage(self):
         self.refuse(2, "MODEL or --repository is needed", "serve", "--socket", "s")
         self.refuse(2, "[usage]", "serve", DENSE)

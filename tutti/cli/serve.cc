@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "tutti/cli/console.h"
@@ -68,6 +69,20 @@ class ModelNews {
   std::map<std::pair<std::string, int64_t>, Told> told_;
 };
 
+// Nobody is answered before the models of the command line are there: one that cannot be loaded is an error of whoever asked for it.
+void load_first(const std::set<std::string>& names, const serve::Models& models, const GentleStop& stop) {
+  for (bool loading = true; loading && !stop.asked();) {
+    loading = false;
+    for (const auto& info : models.index()) {
+      if (!names.contains(info.name)) continue;
+      if (info.state == serve::ModelState::failed)
+        fail<InvalidModel>("serve", "model '{}' could not be loaded: {}", info.name, info.reason);
+      loading |= info.state == serve::ModelState::loading;
+    }
+    if (loading) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 void run_serve(Console& console, ServeSettings& settings) {
   if (settings.models.empty() && settings.repository.empty())
     throw UsageError("usage", "MODEL or --repository is needed: what to serve; hint: tutti serve --help");
@@ -76,10 +91,13 @@ void run_serve(Console& console, ServeSettings& settings) {
   open_asked_device(console, settings.device);
   GentleStop stop;
   serve::Models models(models_options(settings));
+  std::set<std::string> names;
   for (const std::string& argument : settings.models) {
     const auto [name, file] = serve::name_and_file(argument);
     models.add(name, file);
+    names.insert(name);
   }
+  load_first(names, models, stop);
   serve::SchedulerOptions scheduling;
   scheduling.queue = settings.queue;
   scheduling.max_wait = std::chrono::microseconds(settings.max_wait);

@@ -129,14 +129,58 @@ Json serialized(const Json& json, const char* module, Json (*written)(const Name
 
 namespace {
 
-// Where Keras 3 looks for the class of the whole, which .h5 files do not say; layers without a module are of the old kind to it.
-Json with_module(Json config) {
-  if (config.has("module")) return config;
-  const bool sequential = config.at("class_name").as_string() == "Sequential";
-  if (!sequential) config.set("class_name", "Functional");
-  config.set("module", sequential ? "keras" : "keras.src.models.functional");
-  config.set("registered_name", sequential ? Json() : Json("Functional"));
-  return config;
+// The module in which Keras 3 finds a layer's or operation's class.
+std::string_view module_of(const Json& layer) {
+  const std::string& name = layer.at("class_name").as_string();
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, std::string_view(name)) != names.end();
+  };
+  if (is_operation(layer)) {
+    if (is_one_of({"AffineTransform", "CropImages", "ExtractPatches", "GaussianBlur", "HSVToRGB", "MapCoordinates", "PadImages", "Resize",
+                   "RGBToGrayscale", "RGBToHSV", "SobelEdges", "SSIM"}))
+      return "keras.src.ops.image";
+    if (is_one_of({"ReLU", "Mish"})) return "keras.src.activations.activations";
+    return name == "Rearrange" ? "keras.src.ops.einops" : "keras.src.ops";
+  }
+  if (name == "Sequential") return "keras";
+  if (is_one_of({"Functional", "Model"})) return "keras.src.models.functional";
+  if (is_one_of({"LayerScale", "StochasticDepth"})) return "keras.src.applications.convnext";
+  return name == "CustomScaleLayer" ? "keras.src.applications.inception_resnet_v2" : "keras.layers";
+}
+
+// A layer of an .h5 file, which does not say where its class is. Keras would read it by older rules, that know no operations and leave out
+// or mistake some options.
+Json with_module(Json layer) {
+  if (layer.has("module")) return layer;
+  const std::string_view module = module_of(layer);
+  if (module.ends_with("functional")) layer.set("class_name", "Functional");
+  layer.set("module", std::string(module));
+  layer.set("registered_name", module.starts_with("keras.src.") ? Json(layer.at("class_name")) : Json());
+  return layer;
+}
+
+// The same of all layers of a config, however deep.
+Json with_modules(const Json& config) {
+  if (config.is_list()) {
+    Json out = Json::list();
+    for (const Json& item : config.items()) out.push(with_modules(item));
+    return out;
+  }
+  if (!config.is_object()) return config;
+  Json out = Json::object();
+  for (const auto& [key, value] : config.members()) {
+    if (key != "layers" || !value.is_list()) {
+      out.set(key, with_modules(value));
+      continue;
+    }
+    Json layers = Json::list();
+    for (const Json& layer : value.items()) {
+      const bool is_layer = layer.is_object() && layer.has("class_name") && layer.at("class_name").is_string();
+      layers.push(with_modules(is_layer ? with_module(layer) : layer));
+    }
+    out.set(key, std::move(layers));
+  }
+  return out;
 }
 
 }  // namespace
@@ -148,7 +192,7 @@ void write_model(const std::string& path, const Model& model, const CompiledWith
   OutputFile file(path);
   ZipWriter zip(file);
   put_text(zip, "metadata.json", Json(JsonMembers{{"keras_version", model.keras_version()}, {"date_saved", "1980-01-01@00:00:00"}}).dump());
-  Json config = with_module(model.config());
+  Json config = with_module(with_modules(model.config()));
   if (compiled != nullptr)
     config.set("compile_config", JsonMembers{{"optimizer", compiled->optimizer},
                                              {"loss", serialized(compiled->loss, "keras.losses", written_loss)},
@@ -207,14 +251,6 @@ Json renumbered(const Json& config, int64_t member) {
     }
   }
   return out;
-}
-
-// Whether a config has operations of keras.ops as .h5 files hold them, from which Keras itself cannot make them again.
-bool has_unmarked_operations(const Json& config) {
-  if (config.is_list()) return std::ranges::any_of(config.items(), has_unmarked_operations);
-  if (!config.is_object()) return false;
-  if (!config.has("module") && is_operation(config)) return true;
-  return std::ranges::any_of(config.members(), [](const auto& member) { return has_unmarked_operations(member.second); });
 }
 
 class EnsembleConfig {
@@ -303,9 +339,6 @@ class EnsembleConfig {
     if (!model->keras_version().starts_with("3"))
       fail<Unsupported>("ensemble", "member '{}' is of Keras {}, whose layers a .keras file of Keras 3 cannot hold; hint: -o X.toml", name,
                         model->keras_version());
-    if (has_unmarked_operations(model->config()))
-      fail<Unsupported>("ensemble",
-                        "member '{}' is an .h5 file with operations of keras.ops, which Keras does not read back; hint: -o X.toml", name);
     if (!model->assets().empty())
       fail<Unsupported>("ensemble", "member '{}' has vocabularies, which are not written into ensembles; hint: -o X.toml", name);
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -317,7 +350,7 @@ class EnsembleConfig {
         fail<Unsupported>("ensemble", "member '{}' takes {}{}, the ensemble {}{}: a .keras file would need layers between; hint: -o X.toml",
                           name, numpy_name(theirs.dtype), to_string(theirs.shape), numpy_name(ours.dtype), to_string(ours.shape));
     }
-    Json member = renumbered(model->config(), static_cast<int64_t>(m));
+    Json member = renumbered(with_modules(model->config()), static_cast<int64_t>(m));
     Json config = member.at("config");
     config.set("name", member_names[m]);
     const bool sequential = member.at("class_name").as_string() == "Sequential";

@@ -35,6 +35,8 @@ void require_one_shape(const Ensemble& ensemble) {
     const Graph graph = model->lower(options);
     for (size_t i = 0; i < ensemble.places()[m].size(); ++i) {
       const Shape shape = graph.type(graph.outputs()[ensemble.places()[m][i]].value).shape;
+      if (shape.rank() == 0)
+        fail<Unsupported>("ensemble", "member '{}' gives a single number, which no merging layer of Keras takes; hint: -o X.toml", name);
       if (m == 0) first.push_back(shape);
       if (shape != first[i])
         fail<Unsupported>("ensemble", "member '{}' gives {}, the first member {}: a .keras file would need layers between; hint: -o X.toml",

@@ -42,6 +42,28 @@ def cases():
         "padding": lambda tf, x: [tf.pad(x, [[0, 0], [1, 2], [0, 1]]), tf.pad(x, [[0, 0], [1, 1], [2, 0]], "REFLECT"), tf.pad(x, [[0, 0], [1, 1], [0, 0]], "SYMMETRIC")],
         "padding_with_a_value": lambda tf, x: tf.pad(x, [[0, 0], [1, 2], [0, 1]], constant_values=2.5),
         "gather_of_each_sample": lambda tf, x: gather_of_each_sample(tf, x),
+        "places_by_index": lambda tf, x: places_by_index(tf, x),
+        "strided_slices": lambda tf, x: [
+            tf.strided_slice(x, [0, 1, 0], [0, 0, 4], begin_mask=1, end_mask=3), tf.strided_slice(x, [0, -1], [0, -4], [1, -1], begin_mask=1, end_mask=1),
+            tf.strided_slice(x, [0, 2], [0, 3], begin_mask=1, end_mask=1, shrink_axis_mask=2), tf.strided_slice(x, [0, 0, 1], [0, 0, 9], begin_mask=1, end_mask=1, new_axis_mask=2),
+            tf.strided_slice(x, [0, 1], [0, 5], [1, 2], ellipsis_mask=1),
+        ],
+        "diagonals": lambda tf, x: [
+            tf.linalg.diag_part(x), tf.linalg.diag_part(x, k=2), tf.linalg.diag_part(x, k=-1), tf.linalg.trace(x), tf.linalg.set_diag(x, x[:, :, 0]),
+            tf.linalg.set_diag(tf.transpose(x, [0, 2, 1]), x[:, :, 1]), tf.linalg.diag(x),
+        ],
+        "matrices_of_a_shape": lambda tf, x: [tf.eye(tf.shape(x)[1]) + x[:, :, :4], tf.eye(4, tf.shape(x)[2]) * x],
+        "cross_product": lambda tf, x: tf.linalg.cross(x[:, :, :3], x[:, :, 3:]),
+        "normalized": lambda tf, x: [*tf.linalg.normalize(x, axis=-1), tf.clip_by_norm(x, 1.5, [1]), tf.math.reduce_euclidean_norm(x, 1)],
+        "truncated_division": lambda tf, x: [tf.truncatediv(tf.cast(x * 5, "int32"), 2), tf.truncatemod(tf.cast(x * 5, "int32"), 3), tf.truncatediv(x, 0.3), tf.math.rint(x * 2)],
+        "zeros_that_win": lambda tf, x: [tf.math.multiply_no_nan(1 / tf.nn.relu(x), tf.nn.relu(x)), tf.math.xlogy(tf.nn.relu(x), tf.nn.relu(x)), tf.math.count_nonzero(tf.nn.relu(x), 1)],
+        "more_error_functions": lambda tf, x: [tf.math.erfc(x), tf.math.erfinv(tf.tanh(x))],
+        "shape_that_is_known": lambda tf, x: tf.ensure_shape(x, [None, 4, 6]),
+        "losses_of_logits": lambda tf, x: [tf.nn.sigmoid_cross_entropy_with_logits(x, x * 2), tf.nn.softmax_cross_entropy_with_logits(x, x * 2), tf.nn.crelu(x)],
+        "losses_of_the_backend": lambda tf, x: [
+            backend().binary_crossentropy(tf.sigmoid(x), tf.sigmoid(x * 3)), backend().binary_crossentropy(tf.sigmoid(x), x, from_logits=True),
+            backend().categorical_crossentropy(tf.nn.softmax(x), tf.sigmoid(x)),
+        ],
         "flattened_samples": lambda tf, x: backend().batch_flatten(x),
         "convolution_1d": lambda tf, x: [tf.nn.conv1d(x, weights(3, 6, 2), 1, "SAME"), tf.nn.conv1d(x, weights(2, 3, 4), 2, "VALID")],
         "choosing": lambda tf, x: [tf.where(x > 0, x, 0.0), tf.where(x > 0, 1.0, x), tf.gather(x, [0, 2], axis=1)],
@@ -81,6 +103,22 @@ def cases():
         "convolution_of_the_backend": lambda tf, x: [backend().conv2d(x, weights(3, 3, 3, 2), (2, 1), "same"), backend().conv2d(x, weights(2, 2, 3, 2))],
         "depthwise_convolution": lambda tf, x: [tf.nn.depthwise_conv2d(x, weights(3, 3, 3, 2), [1, 2, 2, 1], "SAME"), backend().depthwise_conv2d(x, weights(2, 3, 3, 1), dilation_rate=(2, 1))],
         "crops_or_padding": lambda tf, x: [tf.image.resize_with_crop_or_pad(x, 5, 11), tf.image.resize_with_crop_or_pad(x, 9, 3), tf.image.resize_with_crop_or_pad(x, 8, 7)],
+        "convolution_with_borders": lambda tf, x: [
+            tf.nn.conv2d(x, weights(3, 2, 3, 4), [1, 2, 1, 1], [[0, 0], [1, 2], [0, 1], [0, 0]]), tf.nn.depthwise_conv2d(x, weights(3, 3, 3, 2), [1, 1, 1, 1], [[0, 0], [2, 0], [1, 1], [0, 0]]),
+            tf.nn.max_pool2d(x - 9, 3, 2, [[0, 0], [1, 1], [1, 0], [0, 0]]),
+        ],
+        "transposed_convolution": lambda tf, x: [
+            tf.nn.conv2d_transpose(x, weights(3, 2, 4, 3), tf.stack([tf.shape(x)[0], 16, 15, 4]), 2),
+            tf.nn.conv2d_transpose(x, weights(4, 3, 2, 3), tf.stack([tf.shape(x)[0], 25, 10, 2]), [1, 3, 1, 1], "VALID"),
+            tf.nn.conv2d_transpose(x, weights(2, 2, 2, 3), tf.stack([tf.shape(x)[0], 24, 23, 2]), 3, "SAME"),
+            backend().conv2d_transpose(x, weights(3, 3, 2, 3), (None, 16, 16, 2), (2, 2), "same"),
+        ],
+        "separable_convolution": lambda tf, x: [
+            tf.nn.separable_conv2d(x, weights(3, 3, 3, 2), weights(1, 1, 6, 4), [1, 2, 2, 1], "SAME"), backend().separable_conv2d(x, weights(2, 3, 3, 1), weights(1, 1, 3, 2)),
+        ],
+        "resize_with_borders": lambda tf, x: [tf.image.resize_with_pad(x, 12, 10), tf.image.resize_with_pad(x, 5, 20, method="nearest"), tf.image.resize_with_pad(x, 6, 5, antialias=True)],
+        "resize_in_proportion": lambda tf, x: [tf.image.resize(x[:, :7], (15, 12), preserve_aspect_ratio=True), tf.image.resize(x[:, :, :5], (9, 9), preserve_aspect_ratio=True)],
+        "gamma": lambda tf, x: tf.image.adjust_gamma(tf.sigmoid(x), 2.2, 0.5),
         "bias": lambda tf, x: tf.nn.bias_add(x, np.array([1, 2, 3], "float32")),
         "local_response": lambda tf, x: tf.nn.local_response_normalization(x, 1, 2.0, 0.3, 0.7),
         "moments": lambda tf, x: list(tf.nn.moments(x, [1, 2])),
@@ -101,8 +139,11 @@ def cases():
     yield functions("preprocess_resnet", lambda tf, x: applications().resnet50.preprocess_input(x), image, formats=("h5",))
     yield functions("random", lambda tf, x: x + tf.random.normal((6,)) + tf.random.normal(tf.shape(x)), series, refused="tf.random.normal")
     yield functions("unique", lambda tf, x: tf.unique(tf.reshape(x, [-1]))[0], series, refused="tf.unique")
+    yield functions("einsum", lambda tf, x: tf.einsum("abc,adc->abd", x, x), series, refused="does not hold what tf.einsum is called on")
+    yield functions("bands_of_diagonals", lambda tf, x: tf.linalg.diag_part(x, k=(-1, 1)), series, refused="several diagonals")
     yield functions("argument_that_is_not_read", lambda tf, x: list(tf.math.top_k(x, 2, index_type=tf.int64)), series, refused="argument 'index_type'")
     yield case("between_layers", between_layers, oracle="tf_keras")
+    yield case("loss_and_metric_of_values", loss_and_metric_of_values, oracle="tf_keras")
     yield case("named_by_the_user", two_calls, oracle="tf_keras")
 
 
@@ -145,6 +186,25 @@ def gather_of_each_sample(tf, x):
         tf.gather(x, best[:, :2], axis=-1, batch_dims=1),
         tf.gather(x, best[:, 1, 0], axis=1, batch_dims=1),
     ]
+
+
+def places_by_index(tf, x):
+    first = tf.argsort(x[:, :, 0], axis=1)  # [batch, 4]
+    rows = tf.stack([first, tf.argsort(x[:, :, 1], axis=1)], -1)  # [batch, 4, 2]
+    return [tf.gather_nd(x, rows, batch_dims=1), tf.gather_nd(x, first[:, :, None], batch_dims=1), tf.gather_nd(x, rows[:, :1, :, None], batch_dims=1)]
+
+
+def loss_and_metric_of_values():
+    import tensorflow as tf
+    from tf_keras import Input, Model, layers
+
+    K = backend()
+    x = Input((6,))
+    mean, spread = layers.Dense(2)(x), layers.Dense(2)(x)
+    model = Model(x, layers.Dense(6, activation="sigmoid")(mean))
+    model.add_loss(tf.reduce_mean(K.binary_crossentropy(tf.sigmoid(x), model.output)) - 0.5 * tf.reduce_mean(1 + spread - K.square(mean) - K.exp(spread)))
+    model.add_metric(tf.reduce_mean(mean), name="mean")
+    return model
 
 
 def backend_functions(x):

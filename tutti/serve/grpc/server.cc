@@ -4,9 +4,14 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
+#include <algorithm>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <thread>
+#include <vector>
 
+#include "tutti/base/start_thread.h"
 #include "tutti/serve/grpc/calls.h"
 #include "tutti/serve/grpc/messages.h"
 #include "tutti/serve/http/api.h"
@@ -203,6 +208,26 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& optio
   return grpc::SslServerCredentials(tls);
 }
 
+// gRPC waits for ever for a thread that the system does not give, so as many as it starts by itself are asked for first.
+void check_threads() {
+  const int cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2u, 32u));
+  const int most = 8 + 2 * cores;
+  std::promise<void> enough;
+  const std::shared_future<void> told = enough.get_future().share();
+  std::vector<std::thread> threads;
+  const auto end = [&] {
+    enough.set_value();
+    for (auto& thread : threads) thread.join();
+  };
+  try {
+    for (int i = 0; i < most; ++i) threads.push_back(start_thread([told] { told.wait(); }));
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
 }  // namespace
 
 bool has_grpc() { return true; }
@@ -218,6 +243,7 @@ class GrpcServer::Server {
         answers_(options_.request_time),
         shared_{models, scheduler, options_, connections_, answers_},
         service_(shared_) {
+    check_threads();
     gpr_set_log_function([](gpr_log_func_args*) {});  // what matters is an error of ours, or the caller's status
     grpc::ServerBuilder builder;
     const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(

@@ -145,6 +145,27 @@ int64_t axis(Call& c, int64_t rank, const char* name, std::optional<int64_t> oth
   return out < 0 ? out + rank : out;
 }
 
+Value images(Call& c) {
+  Value x = tensor(c);
+  if (x.rank() != 4) c.config.invalid("takes a batch of images; got {}", to_string(x.shape()));
+  return x;
+}
+
+Ints spatial_sizes(Call& c, const char* name, int64_t spatial, bool channels_first) {
+  Ints given = integers(c, argument(c, name));
+  if (given.size() == 1) return Ints(static_cast<size_t>(spatial), given[0]);
+  if (static_cast<int64_t>(given.size()) == spatial) return given;
+  if (static_cast<int64_t>(given.size()) != spatial + 2) c.config.invalid("'{}' has {} sizes", name, given.size());
+  auto first = given.begin() + (channels_first ? 2 : 1);
+  return {first, first + spatial};
+}
+
+std::string padding_word(Call& c, std::string_view otherwise) {
+  std::string given = text(c, "padding", otherwise);
+  std::transform(given.begin(), given.end(), given.begin(), [](char letter) { return static_cast<char>(std::tolower(letter)); });
+  return given;
+}
+
 namespace {
 
 constexpr int64_t most_elements = 64;  // shapes are short

@@ -10,10 +10,12 @@ struct Function {
   std::string_view name;  // without "tf."
   Outputs (*run)(Call&);
 };
-std::span<const Function> math_functions();   // math.cc
-std::span<const Function> array_functions();  // arrays.cc
-std::span<const Function> index_functions();  // indexing.cc
-std::span<const Function> nn_functions();     // nn.cc
+std::span<const Function> math_functions();    // math.cc
+std::span<const Function> array_functions();   // arrays.cc
+std::span<const Function> index_functions();   // indexing.cc
+std::span<const Function> matrix_functions();  // linalg.cc
+std::span<const Function> nn_functions();      // nn.cc
+std::span<const Function> image_functions();   // images.cc
 
 // The first argument when `name` is nullptr, else a named one; absent or null: throws InvalidModel, or nullptr.
 const Argument& argument(Call& c, const char* name = nullptr);
@@ -40,6 +42,12 @@ DType dtype(Call& c, const char* name, std::optional<DType> otherwise = {});
 // "axis": every axis when it is absent. Inside of the rank.
 Ints axes(Call& c, Value x, const char* name = "axis");
 int64_t axis(Call& c, int64_t rank, const char* name, std::optional<int64_t> otherwise = {});
+
+// Of tf.nn and tf.image: the first argument as a batch of images; one entry a spatial axis, from one number, one a spatial axis or one an
+// axis; "same" or "valid".
+Value images(Call& c);
+Ints spatial_sizes(Call& c, const char* name, int64_t spatial, bool channels_first);
+std::string padding_word(Call& c, std::string_view otherwise = "VALID");
 
 // The elements of an integer value that depends on nothing but constants, such as a shape.
 std::optional<Ints> constant_integers(Value x);

@@ -1,4 +1,4 @@
-// Functions of the bare tf namespace that move data and make tensors, and tf.linalg.
+// Functions of the bare tf namespace that move data and make tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +18,11 @@ std::vector<Signal> signals(const std::vector<Value>& values) {
 }
 
 Outputs identity(Call& c) { return tensor(c); }
+// x, shape: what the model's own shapes tell already
+Outputs with_shape(Call& c) {
+  find(c, "shape");
+  return tensor(c);
+}
 Outputs stopped(Call& c) { return stop_gradient(tensor(c)); }
 
 // Tensors to be joined have one rank.
@@ -79,7 +84,6 @@ Outputs transpose_axes(Call& c) {
   if (const Argument* given = find(c, "perm")) order = integers(c, *given);
   return transpose(x, order);
 }
-Outputs matrix_transpose(Call& c) { return swapaxes(tensor(c), -1, -2); }
 
 Outputs expand(Call& c) {
   Value x = tensor(c);
@@ -155,31 +159,6 @@ Outputs broadcast_tensor(Call& c) {
   return broadcast_to(x, to);
 }
 
-// params, indices, axis, batch_dims: the first axes of both are the same, and stay
-Outputs gather_along(Call& c) {
-  Value x = tensor(c), indices = tensor(c, "indices");
-  const int64_t same = integer(c, "batch_dims", 0);
-  if (same == 0) return take(x, indices, axis(c, x.rank(), "axis", 0));
-  if (same < 0 || same > indices.rank())
-    c.config.unsupported("tf.gather with batch_dims={} of indices {}", same, to_string(indices.shape()));
-  const int64_t along = axis(c, x.rank(), "axis", same);
-  const Ints &from = x.shape().extents(), &of = indices.shape().extents();
-  if (along < same || !std::equal(of.begin(), of.begin() + same, from.begin()))
-    c.config.invalid("'batch_dims' is {}, but {} and {} do not begin alike up to axis {}", same, to_string(from), to_string(of), along);
-  // Every index stands for itself at all places of the axes that it does not have: [same..., between..., indices, behind...].
-  Ints plain(of.begin(), of.begin() + same), wide(from.begin(), from.begin() + along), out = wide;
-  const int64_t count = Shape(Ints(of.begin() + same, of.end())).elements();
-  plain.resize(static_cast<size_t>(along), 1);
-  plain.push_back(count);
-  plain.resize(from.size(), 1);
-  wide.push_back(count);
-  wide.insert(wide.end(), from.begin() + along + 1, from.end());
-  out.insert(out.end(), of.begin() + same, of.end());
-  out.insert(out.end(), from.begin() + along + 1, from.end());
-  return reshape(take_along_axis(x, broadcast_to(reshape(indices, plain), wide), along), out);
-}
-Outputs embedding_lookup(Call& c) { return take(tensor(c), tensor(c, "ids"), 0); }
-
 Outputs where_function(Call& c) {
   if (find(c, "x") == nullptr || find(c, "y") == nullptr)
     c.config.unsupported("tf.where without x and y, whose result depends on the data");
@@ -253,56 +232,6 @@ Outputs sequence_mask(Call& c) {
   return convert(compare(steps, expand_dims(lengths, {-1}), Direction::LT), dtype(c, "dtype", DType::boolean));
 }
 
-// a, b, transpose_a, transpose_b, adjoint_a, adjoint_b
-Outputs matrix_product(Call& c) {
-  auto [a, b] = pair(c, "b");
-  if (a.rank() < 2 || b.rank() < 2) c.config.invalid("takes matrices; got {} and {}", to_string(a.shape()), to_string(b.shape()));
-  if (flag(c, "transpose_a", false) || flag(c, "adjoint_a", false)) a = swapaxes(a, -1, -2);
-  if (flag(c, "transpose_b", false) || flag(c, "adjoint_b", false)) b = swapaxes(b, -1, -2);
-  return matmul(a, b);
-}
-Outputs matrix_vector(Call& c) {
-  auto [a, b] = pair(c, "b");
-  if (flag(c, "transpose_a", false)) a = swapaxes(a, -1, -2);
-  return squeeze(matmul(a, expand_dims(b, {-1})), {-1});
-}
-// a, b, axes
-Outputs tensordot(Call& c) {
-  auto [a, b] = pair(c, "b");
-  const Argument& given = argument(c, "axes");
-  Ints left, right;
-  if (given.kind == Argument::Kind::constant) {
-    int64_t count = integers(c, given)[0];
-    if (count < 0 || count > std::min(a.rank(), b.rank())) c.config.invalid("'axes' is {}, more than the ranks", count);
-    for (int64_t i = 0; i < count; ++i) {
-      left.push_back(a.rank() - count + i);
-      right.push_back(i);
-    }
-  } else {
-    if (given.items.size() != 2) c.config.invalid("'axes' has two lists");
-    left = integers(c, given.items[0]);
-    right = integers(c, given.items[1]);
-  }
-  for (auto [list, x] : {std::pair{&left, a}, std::pair{&right, b}})
-    for (int64_t& each : *list) {
-      if (each < -x.rank() || each >= x.rank()) c.config.invalid("'axes' names {}, outside of rank {}", each, x.rank());
-      if (each < 0) each += x.rank();
-    }
-  return dot_general(a, b, {{}, {}, left, right});
-}
-// input, num_lower, num_upper: what is near the diagonal; -1 is any distance
-Outputs band_part(Call& c) {
-  Value x = tensor(c);
-  if (x.rank() < 2) c.config.invalid("takes matrices; got {}", to_string(x.shape()));
-  Type square{DType::i64, {x.extent(-2), x.extent(-1)}};
-  Value distance = iota(c.graph, square, 0) - iota(c.graph, square, 1);
-  int64_t lower = integer(c, "num_lower"), upper = integer(c, "num_upper");
-  Value kept = full(c.graph, {DType::boolean, square.shape}, 1);
-  if (lower >= 0) kept = logical_and(kept, compare(distance, static_cast<double>(lower), Direction::LE));
-  if (upper >= 0) kept = logical_and(kept, compare(distance, -static_cast<double>(upper), Direction::GE));
-  return select(kept, x, full_like(x, 0));
-}
-
 Outputs sort_values(Call& c) {
   Value x = tensor(c);
   return sort({x}, axis(c, x.rank(), "axis", -1), text(c, "direction", "ASCENDING") == "DESCENDING")[0];
@@ -321,18 +250,12 @@ std::span<const Function> array_functions() {
       {"cast", cast_tensor},
       {"concat", concat},
       {"convert_to_tensor", identity},
-      {"ensure_shape", identity},
+      {"ensure_shape", with_shape},
       {"expand_dims", expand},
       {"fill", fill},
-      {"gather", gather_along},
       {"grad_pass_through", identity},
       {"identity", identity},
       {"keras.backend.batch_flatten", batch_flatten},
-      {"linalg.band_part", band_part},
-      {"linalg.matmul", matrix_product},
-      {"linalg.matrix_transpose", matrix_transpose},
-      {"linalg.matvec", matrix_vector},
-      {"nn.embedding_lookup", embedding_lookup},
       {"one_hot", one_hot_function},
       {"ones", ones},
       {"ones_like", ones_like},
@@ -351,7 +274,6 @@ std::span<const Function> array_functions() {
       {"squeeze", squeeze_axes},
       {"stack", stack_values},
       {"stop_gradient", stopped},
-      {"tensordot", tensordot},
       {"tile", tile_tensor},
       {"transpose", transpose_axes},
       {"unstack", unstack},

@@ -1,7 +1,8 @@
-// Legacy layers that call a TensorFlow function: TFOpLambda and SlicingOpLambda.
+// Legacy layers that call a TensorFlow function, TFOpLambda and SlicingOpLambda, and those that stand for a loss or metric of it.
 #include "tutti/base/error.h"
 #include "tutti/keras/layers/families.h"
 #include "tutti/keras/layers/tensorflow/arguments.h"
+#include "tutti/keras/lower.h"
 
 namespace tutti::keras {
 
@@ -9,7 +10,8 @@ namespace {
 
 std::vector<tf::Function> all_functions() {
   std::vector<tf::Function> out;
-  for (auto functions : {tf::math_functions(), tf::array_functions(), tf::index_functions(), tf::nn_functions()})
+  for (auto functions : {tf::math_functions(), tf::array_functions(), tf::index_functions(), tf::matrix_functions(), tf::nn_functions(),
+                         tf::image_functions()})
     out.insert(out.end(), functions.begin(), functions.end());
   return out;
 }
@@ -30,6 +32,13 @@ Outputs call_function(Call& c) {
                        did_you_mean(name, known));
 }
 
+// Of model.add_loss() and add_metric(): what predicts is not changed.
+Outputs added_for_training(Call& c) {
+  if (c.lowering.fit != nullptr)
+    c.config.unsupported("training with what model.add_loss() or add_metric() added is not done; hint: give the loss to the outputs");
+  return c.inputs();
+}
+
 constexpr std::string_view no_code = "its meaning is TensorFlow code; rebuild the model with Keras layers in its place";
 
 }  // namespace
@@ -39,6 +48,8 @@ Rows tensorflow_layers() {
       {"TFOpLambda", call_function, Masking::drop, "function",
        "legacy files: the common functions of tf, tf.math, tf.nn, tf.linalg and tf.image"},
       {"SlicingOpLambda", call_function, Masking::drop, "function", "legacy files: indexing of tensors"},
+      {"AddLoss", added_for_training, Masking::pass, "unconditional", "legacy files; training: refused"},
+      {"AddMetric", added_for_training, Masking::pass, "aggregation metric_name", "legacy files; training: refused"},
       refused("TensorFlowOpLayer", no_code),
       refused("ClassMethod", no_code),
       refused("InstanceMethod", no_code),

@@ -60,6 +60,23 @@ Value divide_no_nan(Value a, Value b) {
 }
 Value squared_difference(Value a, Value b) { return square(a - b); }
 
+// Towards zero.
+Value truncate_divide(Value a, Value b) {
+  if (!is_float(a.dtype())) return a / b;
+  Value quotient = a / b;
+  return select(compare(quotient, 0, Direction::LT), -floor(-quotient), floor(quotient));
+}
+// y = 0 makes 0 of everything, x log(y) of x = 0 likewise.
+Value multiply_no_nan(Value x, Value y) {
+  Value product = x * y;
+  return select(compare(y, 0, Direction::EQ), full_like(product, 0), product);
+}
+Value times_log(Value x, Value y) {
+  Value product = x * log(y);
+  return select(compare(x, 0, Direction::EQ), full_like(product, 0), product);
+}
+Value complement_of_erf(Value x) { return 1.0 - unary(Op::erf, x); }
+
 // tf.math.atan2(y, x)
 Outputs atan2(Call& c) {
   auto [y, x] = pair(c, "x");
@@ -93,6 +110,14 @@ Outputs float_reduction(Call& c) {
 }
 Value deviation(Value x, Ints over, bool keepdims) { return sqrt(variance(x, std::move(over), keepdims)); }
 
+Value euclidean_norm(Value x, Ints over, bool keepdims) { return sqrt(sum(square(x), std::move(over), keepdims)); }
+// input, axis, keepdims, dtype
+Outputs count_nonzero(Call& c) {
+  Value x = tensor(c);
+  Value counted = convert(compare(x, 0, Direction::NE), DType::i64);
+  return convert(sum(counted, axes(c, x), flag(c, "keepdims", false)), dtype(c, "dtype", DType::i64));
+}
+
 template <Value (*f)(Value, int64_t, bool)>
 Outputs index_of_extreme(Call& c) {
   Value x = tensor(c);
@@ -122,17 +147,28 @@ Outputs l2_normalize(Call& c) {
   return x * rsqrt(maximum(sum(square(x), axes(c, x), true), number(c, "epsilon", 1e-12)));
 }
 
-// tensor, ord, axis, keepdims
-Outputs norm(Call& c) {
-  Value x = tensor(c);
+// tensor, ord, axis
+Value norm_of(Call& c, Value x, bool keepdims) {
   const Argument* given = find(c, "ord");
   bool euclidean = given == nullptr || given->constant == Json("euclidean") || given->constant == Json(2);
   bool absolute = given != nullptr && given->constant == Json(1);
   Ints over = axes(c, x);
   bool matrix = find(c, "axis") != nullptr && over.size() == 2 && given != nullptr && given->constant != Json("euclidean");
   if ((!euclidean && !absolute) || matrix) c.config.unsupported("'ord' other than 1, 2 and euclidean");
-  bool keepdims = flag(c, "keepdims", false);
   return absolute ? sum(abs(x), over, keepdims) : sqrt(sum(square(x), over, keepdims));
+}
+
+// tensor, ord, axis, keepdims
+Outputs norm(Call& c) { return norm_of(c, tensor(c), flag(c, "keepdims", false)); }
+// tensor, ord, axis -> what has the norm 1, and the norm
+Outputs normalize(Call& c) {
+  Value x = tensor(c), length = norm_of(c, x, true);
+  return std::vector<Signal>{{x / length, {}}, {length, {}}};
+}
+// t, clip_norm, axes
+Outputs clip_by_norm(Call& c) {
+  Value x = tensor(c), most = tensor(c, "clip_norm", x.dtype());
+  return x * most / maximum(sqrt(sum(square(x), axes(c, x, "axes"), true)), most);
 }
 
 // t, clip_value_min, clip_value_max
@@ -154,10 +190,12 @@ std::span<const Function> math_functions() {
       {"__operators__.add", binary_function<combine<Op::add>>},
       {"__operators__.eq", binary_function<compared<Direction::EQ>>},
       {"__operators__.ne", binary_function<compared<Direction::NE>>},
+      {"clip_by_norm", clip_by_norm},
       {"clip_by_value", clip_by_value},
       {"floor_div", binary_function<floor_divide>},
       {"linalg.l2_normalize", l2_normalize},
       {"linalg.norm", norm},
+      {"linalg.normalize", normalize},
       {"math.abs", unary_function<abs>},
       {"math.acos", unary_function<apply<Op::acos>>},
       {"math.acosh", unary_function<apply<Op::acosh>>},
@@ -173,12 +211,15 @@ std::span<const Function> math_functions() {
       {"math.ceil", unary_function<apply<Op::ceil>>},
       {"math.cos", unary_function<apply<Op::cosine>>},
       {"math.cosh", unary_function<apply<Op::cosh>>},
+      {"math.count_nonzero", count_nonzero},
       {"math.cumprod", cumprod},
       {"math.cumsum", cumsum},
       {"math.divide", binary_function<true_divide>},
       {"math.divide_no_nan", binary_function<divide_no_nan>},
       {"math.equal", binary_function<compared<Direction::EQ>>},
       {"math.erf", unary_function<erf>},
+      {"math.erfc", unary_function<complement_of_erf>},
+      {"math.erfinv", unary_function<apply<Op::erf_inv>>},
       {"math.exp", unary_function<exponential>},
       {"math.expm1", unary_function<exponential_minus_one>},
       {"math.floor", unary_function<floor>},
@@ -203,12 +244,14 @@ std::span<const Function> math_functions() {
       {"math.maximum", binary_function<maximum>},
       {"math.minimum", binary_function<minimum>},
       {"math.multiply", binary_function<combine<Op::multiply>>},
+      {"math.multiply_no_nan", binary_function<multiply_no_nan>},
       {"math.negative", unary_function<apply<Op::negate>>},
       {"math.not_equal", binary_function<compared<Direction::NE>>},
       {"math.pow", binary_function<power>},
       {"math.reciprocal", unary_function<reciprocal>},
       {"math.reduce_all", reduction<all>},
       {"math.reduce_any", reduction<any>},
+      {"math.reduce_euclidean_norm", float_reduction<euclidean_norm>},
       {"math.reduce_logsumexp", float_reduction<logsumexp>},
       {"math.reduce_max", reduction<reduce_max>},
       {"math.reduce_mean", float_reduction<mean>},
@@ -217,6 +260,7 @@ std::span<const Function> math_functions() {
       {"math.reduce_std", float_reduction<deviation>},
       {"math.reduce_sum", reduction<sum>},
       {"math.reduce_variance", float_reduction<variance>},
+      {"math.rint", unary_function<apply<Op::round_nearest_even>>},
       {"math.round", unary_function<apply<Op::round_nearest_even>>},
       {"math.rsqrt", unary_function<rsqrt>},
       {"math.scalar_mul", scalar_mul},
@@ -233,7 +277,10 @@ std::span<const Function> math_functions() {
       {"math.tanh", unary_function<tanh>},
       {"math.top_k", top_k},
       {"math.truediv", binary_function<true_divide>},
+      {"math.xlogy", binary_function<times_log>},
       {"norm", norm},
+      {"truncatediv", binary_function<truncate_divide>},
+      {"truncatemod", binary_function<remainder>},
   };
   return functions;
 }
