@@ -28,7 +28,7 @@ Image turned(const Image& image, int orientation) {
   Image out{swapped ? image.width : image.height, swapped ? image.height : image.width, channels, {}};
   out.pixels.resize(image.pixels.size());
   // How far the source moves with a column and with a row of the result.
-  const int64_t down = (from_below ? -1 : 1) * image.width * channels, across = (from_right ? -1 : 1) * channels;
+  const int64_t down = (from_below ? -image.width : image.width) * channels, across = from_right ? -channels : channels;
   const int64_t column = swapped ? down : across, row = swapped ? across : down;
   const int64_t begin = (from_below ? (image.height - 1) * image.width * channels : 0) + (from_right ? (image.width - 1) * channels : 0);
   uint8_t* to = out.pixels.data();

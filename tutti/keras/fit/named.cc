@@ -181,7 +181,7 @@ Json written_arguments(const Named& named, std::string_view options) {
 void refuse_unknown(const Named& named, const std::vector<std::string>& known) {
   std::string hint = did_you_mean(named.name, known);
   if (hint.empty() && named.of_keras) {
-    const std::string_view key = named.what == "metric" ? "metrics" : named.what == "schedule" ? "optimizer" : named.what;
+    const std::string key = named.what == "metric" ? "metrics" : named.what == "schedule" ? "optimizer" : named.what;
     hint = fmt::format("; hint: Python code is not in the file; a job with a key '{}' of its own needs none", key);
   }
   fail<InvalidArgument>("fit", "there is no {} '{}'{}", named.what, escape(named.name), hint);

@@ -88,7 +88,8 @@ std::optional<Step> pooled_convolution(const Selection& selection, int32_t index
   // Lines are few where images are small, and then some thread has one more than others. It may, a little, for what is not written and read
   // again.
   constexpr double most_uneven = 1.05;
-  const double uneven = static_cast<double>((lines + threads - 1) / threads * threads) / static_cast<double>(lines);
+  const int64_t even = (lines + threads - 1) / threads * threads;
+  const double uneven = static_cast<double>(even) / static_cast<double>(lines);
   if (uneven * static_cast<double>(rows * columns) > most_uneven * static_cast<double>(before[1] * before[2])) return {};
 
   Step step = step_with_epilogue("convolution", index, {selection.node(index).operands[0]}, match);

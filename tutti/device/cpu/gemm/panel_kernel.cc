@@ -144,7 +144,7 @@ struct Tile {
 template <int Rows, int Threes, int Twos, int Ones, int Sets>
 struct FewRows {
   static constexpr int kPanels = Threes + Twos + Ones, kWide = 3 * Threes + 2 * Twos + Ones;
-  static constexpr int kUnroll = Sets == 1 ? 8 : Sets;
+  static constexpr int kUnroll = std::max(Sets, Sets == 1 ? 8 : 1);
   // NOLINTNEXTLINE(bugprone-branch-clone): clang-tidy 14 takes the two conditions for one where Twos is 0.
   static constexpr int width(int panel) { return panel < Threes ? 3 : panel < Threes + Twos ? 2 : 1; }  // vectors
   static constexpr int first(int panel) {

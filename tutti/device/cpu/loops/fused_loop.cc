@@ -7,6 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/loops/block_loop.h"
 #include "tutti/device/cpu/loops/composites.h"
+#include "tutti/device/cpu/team.h"
 #include "tutti/device/plan.h"
 #include "tutti/device/reference/kernel.h"
 

@@ -110,7 +110,7 @@ Padded padded(Call& c, Value x, double value, std::string_view otherwise = "VALI
   Ints low, high;
   for (const Argument& item : given->items) {
     const Ints sides = integers(c, item);
-    const bool spatial = low.size() != 0 && low.size() != (is_channels_first(c) ? 1 : static_cast<size_t>(x.rank()) - 1);
+    const bool spatial = !low.empty() && low.size() != (is_channels_first(c) ? 1 : static_cast<size_t>(x.rank()) - 1);
     constexpr int64_t most = 1 << 16;
     for (int64_t side : sides)
       if (sides.size() != 2 || side < 0 || side > (spatial ? most : 0))
