@@ -120,9 +120,9 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
 
   Arena arena;
   // What threads have for themselves is at one place in all steps: there each finds it in its own cache.
-  constexpr int64_t most_of_threads = int64_t{4} << 20;
+  constexpr int64_t most_of_each = int64_t{1} << 20;
   const auto is_of_threads = [&](const Step& step) {
-    return step.threads > 1 && !step.kernel.keeps_workspace && step.kernel.workspace <= most_of_threads;
+    return step.threads > 1 && !step.kernel.keeps_workspace && step.kernel.workspace <= step.threads * most_of_each;
   };
   int64_t of_threads = 0;
   for (const Step& step : steps)
