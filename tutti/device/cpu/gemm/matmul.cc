@@ -21,8 +21,9 @@ constexpr int64_t kNearMatrix = int64_t{64} * 1024;    // floats
 // All rows times one panel, the depth block by block.
 void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
   const int64_t column = b.column(panel), vectors = b.vectors(panel);
+  RowsOfA part = a;
   PanelCall call;
-  call.a = a;
+  call.a = &part;
   call.b = b.begin(panel);
   call.columns = b.columns - column;
   call.c = c + column;
@@ -36,16 +37,16 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
   const int64_t most = b.kernels->depth[vectors];
   int64_t tap = 0, begin = 0;
   do {
-    call.a.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
-    call.a.data = a.data + begin;
+    part.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
+    part.data = a.data + begin;
     if (a.depth <= most) {  // whole taps
-      call.a.taps = std::min(a.taps - tap, std::max<int64_t>(1, most / std::max<int64_t>(1, a.depth)));
-      tap += call.a.taps;
+      part.taps = std::min(a.taps - tap, std::max<int64_t>(1, most / std::max<int64_t>(1, a.depth)));
+      tap += part.taps;
     } else {  // a part of one
-      call.a.taps = 1;
+      part.taps = 1;
       const int64_t left = a.depth - begin;
-      call.a.depth = left >= 2 * most ? most : left > most ? (left + 3) / 4 * 2 : left;  // even, but for the last
-      begin += call.a.depth;
+      part.depth = left >= 2 * most ? most : left > most ? (left + 3) / 4 * 2 : left;  // even, but for the last
+      begin += part.depth;
       if (begin == a.depth) {
         begin = 0;
         ++tap;
@@ -55,7 +56,7 @@ void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epil
       call.epilogue = &epilogue;
       call.residual = residual;
     }
-    const int64_t size = call.a.taps * call.a.depth * width;
+    const int64_t size = part.taps * part.depth * width;
     call.ahead = panel + 1 < b.size() || tap < a.taps ? size : 0;
     run(call);
     call.b += size;
@@ -69,7 +70,7 @@ void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t 
   if (first == last) return;
   const int64_t column = b.column(first);
   PanelCall call;
-  call.a = a;
+  call.a = &a;
   call.epilogue = &epilogue;
   call.b = b.begin(first);
   call.b_depth = b.depth;
@@ -82,10 +83,10 @@ void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t 
   b.kernels->one_row(call, threes, last - first - threes, backwards);
 }
 
-// A narrow matrix, all panels at once.
+// A narrow matrix, which is one panel.
 void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride) {
   PanelCall call;
-  call.a = a;
+  call.a = &a;
   call.epilogue = &epilogue;
   call.b = b.begin(0);
   call.b_depth = b.depth;
@@ -94,7 +95,7 @@ void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue
   call.c_stride = c_stride;
   call.bias = epilogue.bias;
   call.residual = epilogue.residual;
-  b.kernels->narrow[b.count[1] + 2 * b.count[2] + 3 * b.count[3]](call);
+  b.kernels->narrow[b.vectors(0)](call);
 }
 
 // Few rows are divided by columns. Panels are few then and not all of one width, so that some panel's rows are divided as well: `count`
@@ -240,11 +241,10 @@ void BatchedMatmul::run_near(const Part& part, const float* a, const float* b, c
   const Epilogue epilogue = of_product(i, all).from_row(part.first);
   const NearKernels& kernels = near_kernels();
   const Panels panels = panels_at(b + i * b_step, depth, columns, LeftRows::several);
+  RowsOfA all_rows{a + i * a_step + part.first * a_stride, nullptr, a_stride, count};
+  all_rows.depth = depth;
   NearCall call{.panel = {}, .a_step = a_column_stride, .b_stride = b_row_stride};
-  call.panel.a.data = a + i * a_step + part.first * a_stride;
-  call.panel.a.stride = a_stride;
-  call.panel.a.count = count;
-  call.panel.a.depth = depth;
+  call.panel.a = &all_rows;
   call.panel.c_stride = c_stride;
   call.panel.epilogue = &epilogue;
   c += i * c_step + part.first * c_stride;

@@ -31,9 +31,9 @@ struct NearTile {
     const int64_t last = Full ? kLanes : call.panel.columns - (Vectors - 1) * kLanes;
     const float* at[kPointers];
 #pragma GCC unroll 16
-    for (int p = 0; p < kPointers; ++p) at[p] = a + 3 * p * call.panel.a.stride;
+    for (int p = 0; p < kPointers; ++p) at[p] = a + 3 * p * call.panel.a->stride;
     const float* b = call.panel.b;
-    const int64_t depth = call.panel.a.depth, stride = call.panel.a.stride, a_step = call.a_step;
+    const int64_t depth = call.panel.a->depth, stride = call.panel.a->stride, a_step = call.a_step;
     int64_t k = 0;
     for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -93,7 +93,7 @@ template <int Vectors, bool ByColumns>
 void near_rows(const NearCall& call) {
   static constexpr auto table = NearTable<Vectors, ByColumns>().fill();
   constexpr int64_t kFull = NearTable<Vectors, ByColumns>::kRows;
-  const RowsOfA& a = call.panel.a;
+  const RowsOfA& a = *call.panel.a;
   const float* residual = call.panel.residual;
   for (int64_t row = 0; row < a.count;) {
     const int64_t left = a.count - row;

@@ -8,24 +8,27 @@
 namespace tutti::cpu {
 namespace {
 
-// Vectors that are too few to have enough sums under way; there are kernels for up to 4. Of wide vectors, which the machine adds one at a
-// time, 4 are enough.
-int64_t narrow_vectors(int64_t lanes) { return lanes >= 16 ? 3 : 4; }
+// Whether so many vectors are too few to have enough sums under way. All rows on the left pass by all of a narrow matrix, so that one of 4
+// vectors, which are nearly enough, is not taken for narrow where it does not stay in the first-level cache.
+bool is_narrow(const PanelKernels& kernels, int64_t vectors, int64_t depth) {
+  return vectors > 0 && (vectors <= 3 || (vectors == 4 && depth <= kernels.depth[4]));
+}
 
 Panels layout(int64_t depth, int64_t columns, LeftRows left) {
   Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false, false};
   const int64_t lanes = panels.kernels->lanes, vectors = (columns + lanes - 1) / lanes;
   // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
+  panels.narrow = left == LeftRows::any && is_narrow(*panels.kernels, vectors, depth);
   panels.count[1] = vectors == 1 ? 1 : 0;
-  panels.count[2] = vectors < 2 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
-  panels.count[3] = (vectors - 2 * panels.count[2]) / 3;
-  panels.narrow = left == LeftRows::any && vectors > 0 && vectors <= narrow_vectors(lanes);
+  panels.count[4] = panels.narrow && vectors == 4 ? 1 : 0;
+  panels.count[2] = vectors < 2 || panels.count[4] > 0 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
+  panels.count[3] = (vectors - 2 * panels.count[2] - 4 * panels.count[4]) / 3;
   panels.in_pairs = left == LeftRows::several_even && panels.kernels->has_pairs && 2 * (vectors * lanes - columns) >= lanes;
   return panels;
 }
 
 int64_t padded_columns(const Panels& panels) {
-  return (panels.count[1] + 2 * panels.count[2] + 3 * panels.count[3]) * panels.kernels->lanes;
+  return (panels.count[1] + 2 * panels.count[2] + 3 * panels.count[3] + 4 * panels.count[4]) * panels.kernels->lanes;
 }
 
 // The columns of one panel that are present, then zeros.

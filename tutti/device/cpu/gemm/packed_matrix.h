@@ -20,22 +20,23 @@ struct Matrix {
 // that lie in runs of an even number of floats. A narrow matrix sums in another order for one row, so that order is taken for any number.
 enum class LeftRows { any, several, several_even };
 
-// Packed panels that someone else owns: wide ones (3 vectors), then those of 2, then one of 1. Panel p is [depth, its width] from column(p)
+// Packed panels that someone else owns: wide ones (3 vectors), then those of 2, then one of 1; of a narrow matrix one as wide as it is,
+// which is read as one stream. Panel p is [depth, its width] from column(p)
 // on; the last one is filled up with zeros. If that leaves half of its last vector empty and rows are even, this vector holds two rows:
 // column by column the one, then the other. Its sums are those of even rows and those of odd rows, added in the end.
 struct Panels {
   const PanelKernels* kernels;
   const float* data;
   int64_t depth, columns;
-  int64_t count[4];  // [vectors]: panels that wide
-  bool narrow;       // sums are split into sets: panel_kernel.h
+  int64_t count[5];  // [vectors]: panels that wide
+  bool narrow;       // one panel, whose sums are split into sets: panel_kernel.h
   bool in_pairs;     // the last panel's last vector holds two rows
 
-  int64_t size() const { return count[1] + count[2] + count[3]; }
-  int64_t vectors(int64_t panel) const { return panel < count[3] ? 3 : panel < count[3] + count[2] ? 2 : 1; }
+  int64_t size() const { return count[1] + count[2] + count[3] + count[4]; }
+  int64_t vectors(int64_t panel) const { return panel < count[3] ? 3 : panel < count[3] + count[2] ? 2 : count[4] > 0 ? 4 : 1; }
   int64_t column(int64_t panel) const {
     const int64_t wide = panel < count[3] ? panel : count[3];
-    return (2 * panel + wide) * kernels->lanes;  // a panel of 1 is the last: no other stands behind it
+    return (2 * panel + wide) * kernels->lanes;  // no other panel stands behind one of 1 or of 4
   }
   bool in_pairs_at(int64_t panel) const { return in_pairs && panel + 1 == size(); }
   int64_t width(int64_t panel) const {  // floats of a row

@@ -57,10 +57,10 @@ struct Tile {
     Sums sums;
     sums.begin(call, c);
     const float* b = call.b;
-    const int64_t depth = call.a.depth;
-    for (int64_t tap = 0; tap < call.a.taps; ++tap) {
+    const int64_t depth = call.a->depth;
+    for (int64_t tap = 0; tap < call.a->taps; ++tap) {
       const float* row[Rows];
-      find_rows(call.a, first_row, tap, row);
+      find_rows(*call.a, first_row, tap, row);
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -139,21 +139,20 @@ struct Tile {
   };
 };
 
-// Few rows times neighbouring panels, Threes of 3 vectors, Twos of 2 and Ones of 1, so that enough sums are under way: a fused
-// multiply-add takes 4 cycles, and two can start in each.
-template <int Rows, int Threes, int Twos, int Ones, int Sets>
+// Few rows times neighbouring panels, each of so many vectors, so that enough sums are under way: a fused multiply-add takes 4 cycles, and
+// two can start in each.
+template <int Rows, int Sets, int... Widths>
 struct FewRows {
-  static constexpr int kPanels = Threes + Twos + Ones, kWide = 3 * Threes + 2 * Twos + Ones;
-  static constexpr int kUnroll = std::max(Sets, Sets == 1 ? 8 : 1);
-  // NOLINTNEXTLINE(bugprone-branch-clone): clang-tidy 14 takes the two conditions for one where Twos is 0.
-  static constexpr int width(int panel) { return panel < Threes ? 3 : panel < Threes + Twos ? 2 : 1; }  // vectors
-  static constexpr int first(int panel) {
-    return panel <= Threes ? 3 * panel : panel <= Threes + Twos ? 2 * panel + Threes : panel + 2 * Threes + Twos;
+  static constexpr int kPanels = sizeof...(Widths), kWide = (Widths + ...);
+  static constexpr int kUnroll = Sets == 1 ? 8 : Sets;  // more would be more streams than some machines fetch ahead
+  static constexpr int width(int panel) {
+    constexpr int widths[] = {Widths...};
+    return widths[panel];
   }
-
+  static constexpr int first(int panel) { return panel == 0 ? 0 : first(panel - 1) + width(panel - 1); }  // vector
   static constexpr int panel_of(int vector) {
     int panel = 0;
-    while (first(panel + 1) <= vector) ++panel;
+    while (panel + 1 < kPanels && first(panel + 1) <= vector) ++panel;
     return panel;
   }
 
@@ -177,10 +176,10 @@ struct FewRows {
     const float* b[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) b[p] = call.b + first(p) * kLanes * call.b_depth;
-    const int64_t depth = call.a.depth;
-    for (int64_t tap = 0; tap < call.a.taps; ++tap) {
+    const int64_t depth = call.a->depth;
+    for (int64_t tap = 0; tap < call.a->taps; ++tap) {
       const float* row[Rows];
-      find_rows(call.a, first_row, tap, row);
+      find_rows(*call.a, first_row, tap, row);
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -254,7 +253,7 @@ void rows(const PanelCall& call) {
   constexpr int64_t kFull = tile_rows(Vectors);
   const bool ends_in_half = kHalves && call.columns <= Vectors * kLanes - kLanes / 2;
   const TileFunction* run = call.in_pairs ? paired.of : ends_in_half ? halved.of : whole.of;
-  const RowsOfA& a = call.a;
+  const RowsOfA& a = *call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
   // The next part of B is fetched while this one, which the first tile brings near, is used by the others.
   const int64_t tiles = (a.count + kFull - 1) / kFull, turns = a.taps * (a.depth / 8) * tiles;
@@ -270,20 +269,20 @@ void rows(const PanelCall& call) {
   }
 }
 
-template <int Threes, int Twos>
+template <int... Widths>
 void one_row_of(const PanelCall& call) {
-  FewRows<1, Threes, Twos, 0, 1>::run(call, 0, call.c, call.residual);
+  FewRows<1, 1, Widths...>::run(call, 0, call.c, call.residual);
 }
 
-// All panels of a narrow matrix, as many rows at once as there are registers for.
-template <int Threes, int Twos, int Ones, int Sets>
+// A narrow matrix, as many rows at once as there are registers for.
+template <int Vectors, int Sets>
 void narrow(const PanelCall& call) {
-  constexpr int kSums = Sets * (3 * Threes + 2 * Twos + Ones), kRows = kRegisters == 32 ? 24 / kSums : 1;
-  const RowsOfA& a = call.a;
+  constexpr int kRows = kRegisters == 32 ? 24 / (Sets * Vectors) : 1;
+  const RowsOfA& a = *call.a;
   const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
   for (int64_t row = 0; row < a.count;) {
     const int64_t now = a.count - row >= kRows ? kRows : 1;
-    const auto run = now == kRows ? &FewRows<kRows, Threes, Twos, Ones, Sets>::run : &FewRows<1, Threes, Twos, Ones, Sets>::run;
+    const auto run = now == kRows ? &FewRows<kRows, Sets, Vectors>::run : &FewRows<1, Sets, Vectors>::run;
     run(call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
     row += now;
   }
@@ -295,10 +294,10 @@ constexpr int64_t kMostThrees = kLanes >= 16 ? 2 : 3;
 
 void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards) {
   using Function = void (*)(const PanelCall&);
-  static constexpr Function table[4][3] = {{nullptr, &one_row_of<0, 1>, &one_row_of<0, 2>},
-                                           {&one_row_of<1, 0>, &one_row_of<1, 1>, &one_row_of<1, 2>},
-                                           {&one_row_of<2, 0>, &one_row_of<2, 1>, &one_row_of<2, 2>},
-                                           {&one_row_of<3, 0>, &one_row_of<3, 1>, &one_row_of<3, 2>}};
+  static constexpr Function table[4][3] = {{nullptr, &one_row_of<2>, &one_row_of<2, 2>},
+                                           {&one_row_of<3>, &one_row_of<3, 2>, &one_row_of<3, 2, 2>},
+                                           {&one_row_of<3, 3>, &one_row_of<3, 3, 2>, &one_row_of<3, 3, 2, 2>},
+                                           {&one_row_of<3, 3, 3>, &one_row_of<3, 3, 3, 2>, &one_row_of<3, 3, 3, 2, 2>}};
   const int64_t alone = kLanes >= 16 && twos == 2 && threes >= 2 ? twos : 0;  // panels of 2 that are a group of their own
   PanelCall call = all;
   for (int64_t done = 0, all_threes = threes; threes + twos > 0;) {  // threes from the first on, unless backwards
@@ -324,10 +323,10 @@ const PanelKernels& kernels() {
   static const int64_t floats = std::clamp<int64_t>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 32 * 1024, 64 * 1024) / 16 * 3;
   static const PanelKernels table = {kLanes,
                                      kHasPairs,
-                                     {0, floats / kLanes, floats / (2 * kLanes), floats / (3 * kLanes)},
+                                     {0, floats / kLanes, floats / (2 * kLanes), floats / (3 * kLanes), floats / (4 * kLanes)},
                                      {nullptr, &rows<1>, &rows<2>, &rows<3>},
                                      &one_row,
-                                     {nullptr, &narrow<0, 0, 1, 8>, &narrow<0, 1, 0, 4>, &narrow<1, 0, 0, 4>, &narrow<0, 2, 0, 2>}};
+                                     {nullptr, &narrow<1, 8>, &narrow<2, 4>, &narrow<3, 4>, &narrow<4, 2>}};
   return table;
 }
 

@@ -21,9 +21,9 @@ struct RowsOfA {
   int64_t depth = 0;
 };
 
-// One call: all rows of A times one panel or all panels of a narrow matrix, or one row times neighbouring panels.
+// One call: all rows of A times one panel, or one row times neighbouring panels.
 struct PanelCall {
-  RowsOfA a;
+  const RowsOfA* a = nullptr;  // not a copy: to load vectors of what was just stored one by one waits for all stores before it
   const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
   int64_t b_depth = 0;       // rows of a panel, which the next one stands behind
   int64_t ahead = 0;         // floats behind this part of B that the next call reads, to be fetched on the way; as long as this part
@@ -44,11 +44,11 @@ struct PanelCall {
 struct PanelKernels {
   int64_t lanes;                      // floats in a vector
   bool has_pairs;                     // vectors of pairs of rows
-  int64_t depth[4];                   // [vectors of a panel]: rows of it that stay in the first-level cache
+  int64_t depth[5];                   // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
   // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
   void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
-  void (*narrow[5])(const PanelCall&);  // [vectors of all panels]: any number of rows, all panels, sets
+  void (*narrow[5])(const PanelCall&);  // [vectors of the panel]: any number of rows, a narrow matrix, sets
 };
 
 const PanelKernels& panel_kernels();
