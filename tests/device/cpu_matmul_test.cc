@@ -315,6 +315,40 @@ TEST(cpu_matmul, one_row_backwards_is_the_same) {
   }
 }
 
+// Bit by bit: two products at once, and one whose sums begin with the other's, whether both stay in the first-level cache or not.
+TEST(cpu_matmul, an_added_product_goes_on_with_each_sum) {
+  for (int64_t n : {65, 100, 130, 152})
+    for (const auto& [k, more_k] : {std::pair<int64_t, int64_t>{1, 37}, {10, 150}, {150, 300}, {900, 3}, {8, 0}})
+      for (int64_t rows : {1, 2, 9, 70}) {
+        const auto a = normal_floats(rows * k, 1), b = normal_floats(k * n, 2), more_a = normal_floats(rows * more_k, 3),
+                   more_b = normal_floats(more_k * n, 4), bias = normal_floats(n, 5);
+        const PackedMatrix packed({b.data(), k, n, n, 1}), more({more_b.data(), more_k, n, n, 1});
+        std::vector<float> first(static_cast<size_t>(rows * n)), in_turn(first.size()), at_once(first.size());
+        Epilogue with_bias, goes_on = relu();
+        with_bias.bias = bias.data();
+        matmul(rows, a.data(), k, packed.panels(), with_bias, first.data(), n, 1);
+        goes_on.residual = first.data(), goes_on.residual_stride = n, goes_on.residual_first = true;
+        matmul(rows, more_a.data(), more_k, more.panels(), goes_on, in_turn.data(), n, 1);
+        const AddedProduct added{{more_a.data(), nullptr, more_k, rows, 1, nullptr, more_k}, more.panels()};
+        for (int threads : {1, 3})
+          for (bool backwards : {false, true}) {
+            std::fill(at_once.begin(), at_once.end(), 77.0f);
+            matmul({a.data(), nullptr, k, rows, 1, nullptr, k}, packed.panels(), relu(bias.data()), at_once.data(), n, threads, backwards,
+                   &added);
+            ASSERT_EQ(in_turn, at_once) << rows << "x" << k << "+" << more_k << "x" << n << ", " << threads << " threads";
+          }
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = first[static_cast<size_t>(i * n + j)], size = std::fabs(sum);
+            for (int64_t p = 0; p < more_k; ++p) {
+              const double product = double{more_a[static_cast<size_t>(i * more_k + p)]} * more_b[static_cast<size_t>(p * n + j)];
+              sum += product, size += std::fabs(product);
+            }
+            ASSERT_NEAR(at_once[static_cast<size_t>(i * n + j)], std::max(sum, 0.0), 1e-6 * size) << rows << " " << k << " " << more_k;
+          }
+      }
+}
+
 // As the members of an ensemble are: each product with a bias of its own, packed before the run.
 TEST(cpu_matmul, products_that_are_packed_before_give_what_each_gives_alone) {
   constexpr int64_t batch = 5, k = 21;

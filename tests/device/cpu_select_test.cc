@@ -351,6 +351,52 @@ TEST(cpu_select, what_a_loop_repeats_is_shared_between_threads) {
   }
 }
 
+// A layer of `rows` sequences of `features`, whose states each begin as they are in `start`.
+Graph recurrent(int64_t rows, int64_t features, int64_t units, bool with_bias, bool zeros) {
+  const auto numbers = [](Shape shape) {
+    Tensor out(DType::f32, std::move(shape));
+    for (size_t i = 0; i < out.as<float>().size(); ++i) out.as<float>()[i] = static_cast<float>(i * 7919 % 101) / 505 - 0.1f;
+    return out;
+  };
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {4, rows, features}});
+  Value z = dot_general(x, graph.constant(numbers({features, 2 * units})), {{}, {}, {2}, {0}});
+  if (with_bias) z = z + graph.constant(numbers({2 * units}));
+  const Value start = full(graph, {DType::f32, {rows, units}}, zeros ? 0.0 : 0.25);
+  const auto out = scan({start}, {z}, {}, 4, false, [&](Graph& body, auto carries, auto slices, auto) {
+    const Value sum = slices[0] + matmul(carries[0], body.constant(numbers({units, 2 * units})));
+    const Value next = logistic(slice(sum, {0, 0}, {rows, units})) * tanh(slice(sum, {0, units}, {rows, 2 * units}));
+    return ScanStep{{next}, {next}};
+  });
+  graph.output("y", out.stacked[0]);
+  return graph;
+}
+
+// The input's product is made before the loop for few sequences, in each step for many: there both are one step.
+TEST(cpu_select, a_sequence_gives_the_same_alone_and_among_others) {
+  for (const bool with_bias : {false, true})
+    for (const bool zeros : {false, true})
+      for (const auto& [features, units] : {std::pair<int64_t, int64_t>{10, 150}, {3, 20}, {1, 70}, {200, 33}}) {
+        std::vector<float> alone;
+        for (const int64_t rows : {1, 2, 32, 67}) {
+          const Graph graph = recurrent(rows, features, units, with_bias, zeros);
+          Tensor x(DType::f32, {4, rows, features});
+          for (size_t i = 0; i < x.as<float>().size(); ++i) {
+            const size_t step = i / static_cast<size_t>(rows * features), feature = i % static_cast<size_t>(features),
+                         row = i / static_cast<size_t>(features) % static_cast<size_t>(rows);
+            x.as<float>()[i] = static_cast<float>((step * 31 + feature * 7) % 17 + row) / 9 - 1.0f;
+          }
+          const auto got = floats(Runner(graph, "cpu", 1)({x})[0]), want = floats(Runner(graph, "reference")({x})[0]);
+          for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << features << " " << units << " " << rows;
+          std::vector<float> first;
+          for (int64_t step = 0; step < 4; ++step)
+            first.insert(first.end(), got.begin() + step * rows * units, got.begin() + (step * rows + 1) * units);
+          if (rows == 1) alone = first;
+          EXPECT_EQ(first, alone) << features << " " << units << " " << rows << " " << with_bias << zeros;
+        }
+      }
+}
+
 // A state that begins as zeros, as those of recurrent layers do: its first product is none, unless a weight is infinite.
 TEST(cpu_select, products_with_zeros_are_left_out) {
   for (int64_t columns : {3, 64, 100}) {

@@ -45,40 +45,127 @@ bool is_finite(const Tensor& weights) {
 
 }  // namespace
 
-std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std::string& reason) {
-  const Node& node = selection.node(index);
-  if (node.op != Op::dot_general) return {};
+namespace {
+
+// A dot_general whose right side is known: rows times a matrix.
+struct KnownDot {
+  Run rows;
+  Matrix matrix;
+  Tensor weights;
+
+  PackedMatrix packed(const Selection& selection) const {
+    const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
+    return selection.packer(weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
+  }
+  RowsOfA left(const float* data) const {
+    RowsOfA out;
+    out.data = data;
+    out.stride = rows.stride;
+    out.count = rows.count;
+    out.depth = matrix.depth;
+    return out;
+  }
+};
+
+// Nothing, and in `reason` why, of what is not such a dot_general.
+std::optional<KnownDot> known_dot(const Selection& selection, const Node& node, std::string& reason) {
   reason = refuses_dot(selection, node);
-  auto weights = selection.known(node.operands[1]);
+  const auto weights = selection.known(node.operands[1]);
   if (!weights) reason = "the right side is not known before the run";
   if (!reason.empty()) return {};
-  auto sides = sides_of(selection.graph(), node);
+  const auto sides = sides_of(selection.graph(), node);
   if (!node.attributes.ints("lhs_batch").empty() || !sides || sides->a_depth.stride != 1) {
     reason = "the left side's rows are not contiguous";
     return {};
   }
-  const Run rows = sides->rows;
-  const int64_t columns = sides->columns.count;
+  const Run &depth = sides->b_depth, &columns = sides->columns;
+  return KnownDot{sides->rows, {weights->as<float>().data(), depth.count, columns.count, depth.stride, columns.stride}, *weights};
+}
+
+// Whether sums have one order, whatever the depth: packed_matrix.h.
+bool is_wide(int64_t columns) { return columns > 4 * panel_kernels().lanes; }
+
+// A step of a recurrent layer adds the products of its input and of its state. Where both are made in the step, each sum goes on from the
+// one to the other. Where the first are made before the loop, sums begin with them: so that it is the same sum, to the last bit.
+struct AddedDot {
+  int32_t node;
+  KnownDot dot;
+};
+std::optional<AddedDot> added_dot(const Selection& selection, const KnownDot& first, const EpilogueMatch& match) {
+  if (!match.residual || selection.users(*match.residual) != 1 || !is_wide(first.matrix.columns)) return {};
+  const int32_t index = selection.graph().producer(*match.residual);
+  const Node& node = selection.node(index);
+  if (node.op != Op::dot_general || !selection.is_free(index)) return {};
+  std::string reason;
+  const auto dot = known_dot(selection, node, reason);
+  if (!dot || dot->matrix.columns != first.matrix.columns || dot->rows.count != first.rows.count) return {};
+  return AddedDot{index, *dot};
+}
+bool begins_with_residual(const Selection& selection, const KnownDot& dot, const EpilogueMatch& match) {
+  return selection.options().scan != nullptr && match.residual && !match.bias && is_wide(dot.matrix.columns) &&
+         selection.graph().maker(*match.residual).op != Op::dot_general;
+}
+
+// The first product of a recurrent layer is one with zeros.
+bool is_zero_first(const Selection& selection, const Node& node, const KnownDot& dot) {
+  return selection.begins_as_zeros(node.operands[0]) && is_finite(dot.weights);
+}
+
+Work work_of(const KnownDot& dot) {
+  const auto& [rows, matrix, weights] = dot;
+  return {.flops = 2 * rows.count * matrix.columns * matrix.depth,
+          .bytes = 4 * (matrix.columns * (rows.count + matrix.depth) + rows.count * matrix.depth)};
+}
+
+Step two_products(const Selection& selection, int32_t index, const KnownDot& dot, const AddedDot& added, EpilogueMatch match) {
+  const Node &node = selection.node(index), &other = selection.node(added.node);
+  match.residual.reset();
+  match.name.erase(match.name.find("+residual"), std::string_view("+residual").size());
+  Step step = step_with_epilogue("two matmuls", index, {node.operands[0], other.operands[0]}, match);
+  step.nodes.push_back(added.node);
+  std::sort(step.nodes.begin(), step.nodes.end());
+  const Work first = work_of(dot), second = work_of(added.dot);
+  step.threads = selection.threads({.flops = first.flops + second.flops, .bytes = first.bytes + second.bytes});
+  step.kernel.run = [left = dot.left(nullptr), packed = dot.packed(selection), more = added.dot.left(nullptr),
+                     added = added.dot.packed(selection), zero_first = is_zero_first(selection, other, added.dot),
+                     columns = dot.matrix.columns, epilogue = BoundEpilogue(match, dot.matrix.columns, 2),
+                     threads = step.threads](const Pointers& p) {
+    RowsOfA a = left;
+    AddedProduct behind_it{more, added.panels()};
+    a.data = floats(p.operands[0]);
+    behind_it.a.data = floats(p.operands[1]);
+    matmul(a, packed.panels(), epilogue(p), floats(p.results[0]), columns, threads, p.turn % 2 != 0,
+           zero_first && p.turn == 0 ? nullptr : &behind_it);
+  };
+  return step;
+}
+
+}  // namespace
+
+std::optional<Step> dense_matmul(const Selection& selection, int32_t index, std::string& reason) {
+  const Node& node = selection.node(index);
+  if (node.op != Op::dot_general) return {};
+  const auto dot = known_dot(selection, node, reason);
+  if (!dot) return {};
+  const Run rows = dot->rows;
+  const int64_t columns = dot->matrix.columns;
   EpilogueMatch match = match_epilogue(selection, node.results[0], columns);
+  if (const auto added = added_dot(selection, *dot, match)) return two_products(selection, index, *dot, *added, std::move(match));
+  match.epilogue.residual_first = begins_with_residual(selection, *dot, match);
   Step step = step_with_epilogue("matmul", index, {node.operands[0]}, match);
-  step.threads = selection.threads({.flops = 2 * rows.count * columns * sides->b_depth.count,
-                                    .bytes = 4 * (columns * (rows.count + sides->b_depth.count) + rows.count * sides->b_depth.count)});
+  step.threads = selection.threads(work_of(*dot));
   if (columns == 1) {
-    const PaddedColumns column(weights->as<float>().data(), sides->b_depth.count, sides->b_depth.stride);
+    const PaddedColumns column(dot->matrix.data, dot->matrix.depth, dot->matrix.row_stride);
     step.kernel.run = [column, rows, epilogue = BoundEpilogue(match, 1), threads = step.threads](const Pointers& p) {
       row_dots(rows.count, floats(p.operands[0]), rows.stride, column, epilogue(p), floats(p.results[0]), threads);
     };
     return step;
   }
-  const Matrix matrix{weights->as<float>().data(), sides->b_depth.count, columns, sides->b_depth.stride, sides->columns.stride};
-  const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
-  const PackedMatrix packed = selection.packer(*weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
-  // The first product of a recurrent layer is one with zeros.
-  const bool zero_first = selection.begins_as_zeros(node.operands[0]) && is_finite(*weights);
+  const PackedMatrix packed = dot->packed(selection);
   Panels nothing = packed.panels();
   nothing.depth = 0;
-  step.kernel.run = [packed, nothing, zero_first, rows, columns, epilogue = BoundEpilogue(match, columns),
-                     threads = step.threads](const Pointers& p) {
+  step.kernel.run = [packed, nothing, zero_first = is_zero_first(selection, node, *dot), rows, columns,
+                     epilogue = BoundEpilogue(match, columns), threads = step.threads](const Pointers& p) {
     matmul(rows.count, floats(p.operands[0]), rows.stride, zero_first && p.turn == 0 ? nothing : packed.panels(), epilogue(p),
            floats(p.results[0]), columns, threads, p.turn % 2 != 0);
   };

@@ -28,13 +28,15 @@ struct Edge {
   static constexpr int64_t kWidth = std::is_same_v<D, Tag> ? kLanes : kLanes / 2;
 
   template <bool Full>
-  static HWY_INLINE void begin(const PanelCall& call, const float* c, Sum (&sum)[Rows][Wide], int64_t column = 0) {
-    const int64_t stride = call.c_stride, columns = call.columns;
-    if (call.accumulate) {
+  static HWY_INLINE void begin(const PanelCall& call, const float* c, const float* residual, Sum (&sum)[Rows][Wide], int64_t column = 0) {
+    const int64_t columns = call.columns;
+    if (call.accumulate || call.residual_first) {
+      const float* const from = call.accumulate ? c : residual;
+      const int64_t stride = call.accumulate ? call.c_stride : call.residual_stride;
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full, D>(c + i * stride, column + v * kWidth, columns);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = load<Full, D>(from + i * stride, column + v * kWidth, columns);
       }
       return;
     }
@@ -51,8 +53,8 @@ struct Edge {
     const D d;
     const int64_t stride = call.c_stride, columns = call.columns;  // read once: for the compiler, vectors may be stored over the call
     const Epilogue* const epilogue = call.epilogue;
-    if (residual) {
-      const int64_t residual_stride = epilogue->residual_stride;
+    if (residual && !call.residual_first) {
+      const int64_t residual_stride = call.residual_stride;
       const bool gates = epilogue->activation == Activation::gate;
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {

@@ -26,6 +26,7 @@ struct Epilogue {
   const float* bias = nullptr;      // [columns]
   const float* residual = nullptr;  // [rows, columns]; must not overlap the result
   int64_t residual_stride = 0;      // floats from row to row
+  bool residual_first = false;      // a sum begins with it, and without a bias, instead of getting it in the end
   Activation activation = Activation::none;
   float low = 0, high = 0;  // of clip
   float alpha = 0;          // of leaky_relu, elu

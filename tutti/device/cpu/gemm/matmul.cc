@@ -1,6 +1,7 @@
 #include "tutti/device/cpu/gemm/matmul.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tutti/device/cpu/gemm/near_kernel.h"
 #include "tutti/device/cpu/gemm/row_dots.h"
@@ -18,83 +19,126 @@ constexpr int64_t kRowsOfTiles = 8;                    // whole tiles of every t
 constexpr int64_t kLeastOfPiece = int64_t{16} * 1024;  // products
 constexpr int64_t kNearMatrix = int64_t{64} * 1024;    // floats
 
-// All rows times one panel, the depth block by block.
-void multiply_panel(const RowsOfA& a, const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride) {
-  const int64_t column = b.column(panel), vectors = b.vectors(panel);
-  RowsOfA part = a;
+// What all kernels are told of a result, from a column of B on.
+PanelCall call_of(const Panels& b, int64_t column, const Epilogue& epilogue, float* c, int64_t c_stride) {
   PanelCall call;
-  call.a = &part;
-  call.b = b.begin(panel);
   call.columns = b.columns - column;
   call.c = c + column;
   call.c_stride = c_stride;
   call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
-  const auto run = b.kernels->rows[vectors];
-  const int64_t width = b.width(panel);
-  call.in_pairs = b.in_pairs_at(panel);
-  const float* residual = epilogue.residual ? epilogue.residual + column : nullptr;
+  call.epilogue = &epilogue;
+  call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
+  call.residual_stride = epilogue.residual_stride;
+  call.residual_first = call.residual && epilogue.residual_first;
+  return call;
+}
 
-  const int64_t most = b.kernels->depth[vectors];
-  int64_t tap = 0, begin = 0;
-  do {
-    part.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
-    part.data = a.data + begin;
-    if (a.depth <= most) {  // whole taps
-      part.taps = std::min(a.taps - tap, std::max<int64_t>(1, most / std::max<int64_t>(1, a.depth)));
-      tap += part.taps;
-    } else {  // a part of one
-      part.taps = 1;
-      const int64_t left = a.depth - begin;
-      part.depth = left >= 2 * most ? most : left > most ? (left + 3) / 4 * 2 : left;  // even, but for the last
-      begin += part.depth;
-      if (begin == a.depth) {
-        begin = 0;
-        ++tap;
+// All rows times one panel, the depth block by block.
+class PanelBlocks {
+ public:
+  PanelBlocks(const Panels& b, int64_t panel, const Epilogue& epilogue, float* c, int64_t c_stride)
+      : run_(b.kernels->rows[b.vectors(panel)]),
+        run_two_(b.kernels->two_products[b.vectors(panel)]),
+        width_(b.width(panel)),
+        most_(b.kernels->depth[b.vectors(panel)]),
+        is_last_(panel + 1 == b.size()),
+        epilogue_(epilogue),
+        call_(call_of(b, b.column(panel), epilogue, c, c_stride)),
+        residual_(call_.residual) {
+    call_.in_pairs = b.in_pairs_at(panel);
+  }
+
+  // Two products at once, where both stay in the first-level cache.
+  bool run_both(const RowsOfA& a, const float* b, const RowsOfA& more, const float* more_b) {
+    if (depth_of(a) + depth_of(more) > most_) return false;
+    call_.part[0] = part_of(a, b, is_last_);
+    call_.part[1] = part_of(more, more_b, is_last_);
+    run_two_(call_);
+    return true;
+  }
+
+  // Adds a product; the epilogue is for the `final` one.
+  void run(const RowsOfA& a, const float* b, bool final) {
+    RowsOfA part = a;
+    int64_t tap = 0, begin = 0;
+    do {
+      part.tap_offsets = a.tap_offsets ? a.tap_offsets + tap : nullptr;
+      part.data = a.data + begin;
+      if (a.depth <= most_) {  // whole taps
+        part.taps = std::min(a.taps - tap, std::max<int64_t>(1, most_ / std::max<int64_t>(1, a.depth)));
+        tap += part.taps;
+      } else {  // a part of one
+        part.taps = 1;
+        const int64_t left = a.depth - begin;
+        part.depth = left >= 2 * most_ ? most_ : left > most_ ? (left + 3) / 4 * 2 : left;  // even, but for the last
+        begin += part.depth;
+        if (begin == a.depth) {
+          begin = 0;
+          ++tap;
+        }
       }
-    }
-    if (tap >= a.taps) {
-      call.epilogue = &epilogue;
-      call.residual = residual;
-    }
-    const int64_t size = part.taps * part.depth * width;
-    call.ahead = panel + 1 < b.size() || tap < a.taps ? size : 0;
-    run(call);
-    call.b += size;
-    call.accumulate = true;
-  } while (tap < a.taps);
+      const bool ends = tap >= a.taps;
+      call_.part[0] = part_of(part, b, ends && is_last_);
+      call_.epilogue = ends && final ? &epilogue_ : nullptr;
+      call_.residual = call_.residual_first || (ends && final && !epilogue_.residual_first) ? residual_ : nullptr;
+      run_(call_);
+      b += depth_of(part) * width_;
+      call_.accumulate = true;  // what has begun with the residual goes on from there
+      call_.residual_first = false;
+    } while (tap < a.taps);
+  }
+
+ private:
+  static int64_t depth_of(const RowsOfA& a) { return a.taps * a.depth; }
+  PanelPart part_of(const RowsOfA& a, const float* b, bool nothing_behind) const {
+    return {&a, b, 0, nothing_behind ? 0 : depth_of(a) * width_};
+  }
+
+  void (*run_)(const PanelCall&);
+  void (*run_two_)(const PanelCall&);
+  int64_t width_, most_;
+  bool is_last_;
+  const Epilogue& epilogue_;
+  PanelCall call_;  // changed from block to block, and never copied: see PanelPart
+  const float* residual_;
+};
+
+void multiply_panel(const RowsOfA& a, const Panels& b, const AddedProduct* added, int64_t panel, const Epilogue& epilogue, float* c,
+                    int64_t c_stride) {
+  PanelBlocks blocks(b, panel, epilogue, c, c_stride);
+  if (added && blocks.run_both(a, b.begin(panel), added->a, added->b.begin(panel))) return;
+  blocks.run(a, b.begin(panel), !added);
+  if (added) blocks.run(added->a, added->b.begin(panel), true);
 }
 
 // One row: no blocks, panels side by side.
-void multiply_one_row(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c,
-                      bool backwards = false) {
+void multiply_one_row(const RowsOfA& a, const Panels& b, const AddedProduct* added, int64_t first, int64_t last, const Epilogue& epilogue,
+                      float* c, bool backwards) {
   if (first == last) return;
-  const int64_t column = b.column(first);
-  PanelCall call;
-  call.a = &a;
-  call.epilogue = &epilogue;
-  call.b = b.begin(first);
-  call.b_depth = b.depth;
-  call.columns = b.columns - column;
-  call.c = c + column;
-  call.bias = epilogue.bias ? epilogue.bias + column : nullptr;
-  call.residual = epilogue.residual ? epilogue.residual + column : nullptr;
-  if (b.count[1] > 0) return b.kernels->rows[1](call);
+  PanelCall call = call_of(b, b.column(first), epilogue, c, 0);
   const int64_t threes = std::clamp<int64_t>(b.count[3] - first, 0, last - first);
-  b.kernels->one_row(call, threes, last - first - threes, backwards);
+  const auto run = [&](const RowsOfA& row, const Panels& panels) {
+    call.part[0] = {&row, panels.begin(first), panels.depth, 0};
+    b.count[1] > 0 ? b.kernels->rows[1](call) : b.kernels->one_row(call, threes, last - first - threes, backwards);
+  };
+  if (added) {
+    const auto [final, residual] = std::pair(call.epilogue, call.residual);
+    if (!call.residual_first) call.residual = nullptr;
+    call.epilogue = nullptr;
+    run(a, b);
+    call.epilogue = final;
+    call.residual = call.residual_first ? nullptr : residual;
+    call.residual_first = false;
+    call.accumulate = true;
+    return run(added->a, added->b);
+  }
+  run(a, b);
 }
 
 // A narrow matrix, which is one panel.
 void multiply_narrow(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride) {
-  PanelCall call;
-  call.a = &a;
-  call.epilogue = &epilogue;
-  call.b = b.begin(0);
-  call.b_depth = b.depth;
-  call.columns = b.columns;
-  call.c = c;
-  call.c_stride = c_stride;
-  call.bias = epilogue.bias;
-  call.residual = epilogue.residual;
+  PanelCall call = call_of(b, 0, epilogue, c, c_stride);
+  call.part[0] = {&a, b.begin(0), b.depth, 0};
   b.kernels->narrow[b.vectors(0)](call);
 }
 
@@ -141,6 +185,10 @@ class DividedPanels {
 constexpr int64_t kTurnedFloats = 2048;             // of a result that is made turned over
 constexpr int64_t kNearBytes = int64_t{16} * 1024;  // that B may spread over: half of a first-level cache
 
+std::optional<AddedProduct> part_of(const AddedProduct* added, int64_t row, int64_t count) {
+  return added ? std::optional(AddedProduct{added->a.part(row, count), added->b}) : std::nullopt;
+}
+
 bool is_plain(const Epilogue& epilogue) {
   return epilogue.bias == nullptr && epilogue.residual == nullptr && epilogue.activation == Activation::none;
 }
@@ -148,28 +196,28 @@ bool is_plain(const Epilogue& epilogue) {
 }  // namespace
 
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first, int64_t last, const Epilogue& epilogue, float* c, int64_t c_stride,
-                     bool backwards) {
+                     bool backwards, const AddedProduct* added) {
   if (b.narrow) {
     multiply_narrow(a, b, epilogue, c, c_stride);
   } else if (a.count == 1 && !b.in_pairs) {
-    multiply_one_row(a, b, first, last, epilogue, c, backwards);
+    multiply_one_row(a, b, added, first, last, epilogue, c, backwards);
   } else {
-    for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, panel, epilogue, c, c_stride);
+    for (int64_t panel = first; panel < last; ++panel) multiply_panel(a, b, added, panel, epilogue, c, c_stride);
   }
   if (epilogue.in_registers() || first == last) return;
   const int64_t begin = b.column(first), end = last == b.size() ? b.columns : b.column(last);
   activate(epilogue, c + begin, a.count, end - begin, c_stride);
 }
 
-void multiply_blocks(RowsOfA a, const Panels& b, int64_t first_panel, int64_t last_panel, Epilogue epilogue, float* c, int64_t c_stride,
-                     bool backwards) {
-  if (a.count == 1) return multiply_panels(a, b, first_panel, last_panel, epilogue, c, c_stride, backwards);
-  const int64_t rows = a.count, block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
-  for (int64_t row = 0; row < rows; row += block) {
-    a.count = std::min(block, rows - row);
-    multiply_panels(a, b, first_panel, last_panel, epilogue, c + row * c_stride, c_stride, backwards);
-    a.data += block * a.stride;
-    epilogue = epilogue.from_row(block);
+void multiply_blocks(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
+                     int64_t c_stride, bool backwards, const AddedProduct* added) {
+  const int64_t block = std::max<int64_t>(24, kRowsBlock / std::max<int64_t>(1, b.depth));
+  if (a.count <= block) return multiply_panels(a, b, first_panel, last_panel, epilogue, c, c_stride, backwards, added);
+  for (int64_t row = 0; row < a.count; row += block) {
+    const int64_t count = std::min(block, a.count - row);
+    const std::optional<AddedProduct> more = part_of(added, row, count);
+    multiply_panels(a.part(row, count), b, first_panel, last_panel, epilogue.from_row(row), c + row * c_stride, c_stride, backwards,
+                    more ? &*more : nullptr);
   }
 }
 
@@ -183,14 +231,14 @@ void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, con
   matmul(all, b, epilogue, c, c_stride, threads, backwards);
 }
 
-void matmul(const RowsOfA& all, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride, int threads, bool backwards) {
+void matmul(const RowsOfA& all, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride, int threads, bool backwards,
+            const AddedProduct* added) {
   const int64_t rows = all.count;
-  if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride, backwards);
+  if (threads == 1) return multiply_blocks(all, b, 0, b.size(), epilogue, c, c_stride, backwards, added);
   const auto rows_of_panels = [&](int64_t first, int64_t last, int64_t first_panel, int64_t last_panel) {
-    RowsOfA part = all;
-    part.data += first * all.stride;
-    part.count = last - first;
-    multiply_blocks(part, b, first_panel, last_panel, epilogue.from_row(first), c + first * c_stride, c_stride, backwards);
+    const std::optional<AddedProduct> more = part_of(added, first, last - first);
+    multiply_blocks(all.part(first, last - first), b, first_panel, last_panel, epilogue.from_row(first), c + first * c_stride, c_stride,
+                    backwards, more ? &*more : nullptr);
   };
   // The rows are divided, so that a thread goes on with what it has made in the kernel before; the columns only of few rows.
   const bool near = b.depth * b.columns <= kNearMatrix;
@@ -244,13 +292,13 @@ void BatchedMatmul::run_near(const Part& part, const float* a, const float* b, c
   RowsOfA all_rows{a + i * a_step + part.first * a_stride, nullptr, a_stride, count};
   all_rows.depth = depth;
   NearCall call{.panel = {}, .a_step = a_column_stride, .b_stride = b_row_stride};
-  call.panel.a = &all_rows;
   call.panel.c_stride = c_stride;
   call.panel.epilogue = &epilogue;
+  call.panel.residual_stride = epilogue.residual_stride;
   c += i * c_step + part.first * c_stride;
   for (int64_t panel = 0; panel < panels.size(); ++panel) {
     const int64_t column = panels.column(panel);
-    call.panel.b = panels.data + column;
+    call.panel.part[0] = {&all_rows, panels.data + column, 0, 0};
     call.panel.columns = columns - column;
     call.panel.c = c + column;
     call.panel.bias = epilogue.bias ? epilogue.bias + column : nullptr;

@@ -16,15 +16,23 @@ constexpr int64_t kManyRows = 32;
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
             int threads, bool backwards = false);
 
+// A product that is added to another one of as many rows and columns, both wide: each sum goes on with its products, so that nothing has to be
+// written between the two.
+struct AddedProduct {
+  RowsOfA a;
+  Panels b;
+};
+
 // The same of rows that are found one by one or lie in several runs, as those of A's that is no matrix.
-void matmul(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride, int threads, bool backwards = false);
+void matmul(const RowsOfA& a, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride, int threads, bool backwards = false,
+            const AddedProduct* added = nullptr);
 
 // Some panels of B, all of them if it is narrow, on the calling thread: what matmul and convolution are made of. multiply_blocks takes as
 // many rows at a time as stay in the second-level cache; they lie a.stride apart.
-void multiply_blocks(RowsOfA a, const Panels& b, int64_t first_panel, int64_t last_panel, Epilogue epilogue, float* c, int64_t c_stride,
-                     bool backwards = false);
+void multiply_blocks(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
+                     int64_t c_stride, bool backwards = false, const AddedProduct* added = nullptr);
 void multiply_panels(const RowsOfA& a, const Panels& b, int64_t first_panel, int64_t last_panel, const Epilogue& epilogue, float* c,
-                     int64_t c_stride, bool backwards = false);
+                     int64_t c_stride, bool backwards = false, const AddedProduct* added = nullptr);
 
 // Many products with a B that is not constant: attention, training. Product i reads a.data + i * a_step and so on; B is packed product by
 // product into the workspace, or all of it where it stays the same for a while. Small ones read both sides where they lie.

@@ -27,13 +27,14 @@ struct NearTile {
   template <bool Full>
   static void product(const NearCall& call, const float* a, float* c, const float* residual) {
     Vector sums[Rows][Vectors];
-    Edge<Rows, Vectors>::template begin<Full>(call.panel, c, sums);
+    Edge<Rows, Vectors>::template begin<Full>(call.panel, c, residual, sums);
     const int64_t last = Full ? kLanes : call.panel.columns - (Vectors - 1) * kLanes;
+    const RowsOfA& rows = *call.panel.part[0].a;
     const float* at[kPointers];
 #pragma GCC unroll 16
-    for (int p = 0; p < kPointers; ++p) at[p] = a + 3 * p * call.panel.a->stride;
-    const float* b = call.panel.b;
-    const int64_t depth = call.panel.a->depth, stride = call.panel.a->stride, a_step = call.a_step;
+    for (int p = 0; p < kPointers; ++p) at[p] = a + 3 * p * rows.stride;
+    const float* b = call.panel.part[0].b;
+    const int64_t depth = rows.depth, stride = rows.stride, a_step = call.a_step;
     int64_t k = 0;
     for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -93,13 +94,13 @@ template <int Vectors, bool ByColumns>
 void near_rows(const NearCall& call) {
   static constexpr auto table = NearTable<Vectors, ByColumns>().fill();
   constexpr int64_t kFull = NearTable<Vectors, ByColumns>::kRows;
-  const RowsOfA& a = *call.panel.a;
+  const RowsOfA& a = *call.panel.part[0].a;
   const float* residual = call.panel.residual;
   for (int64_t row = 0; row < a.count;) {
     const int64_t left = a.count - row;
     const int64_t now = left >= 2 * kFull ? kFull : left > kFull ? (left + 1) / 2 : left;
     table.of[now](call, a.data + row * a.stride, call.panel.c + row * call.panel.c_stride, residual);
-    if (residual != nullptr) residual += now * call.panel.epilogue->residual_stride;
+    if (residual != nullptr) residual += now * call.panel.residual_stride;
     row += now;
   }
 }

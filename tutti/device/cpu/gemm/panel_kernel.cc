@@ -16,8 +16,9 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
 
 // What a tile fetches on the way, a few lines of the cache at a time.
+template <int Parts>
 struct Ahead {
-  const float* data = nullptr;
+  const float* data[Parts];
   int64_t lines = 0;  // at every kUnroll steps
 };
 constexpr int64_t kLine = 16;  // floats
@@ -39,39 +40,42 @@ HWY_INLINE void find_rows(const RowsOfA& a, int64_t first, int64_t tap, const fl
 // What the last vector of a panel is: as the others, half a one, or one that holds two rows.
 enum class Last { whole, half, pairs };
 
-// One tile: Rows rows times a panel of Vectors vectors.
-template <int Rows, int Vectors, Last kLast>
+// One tile: Rows rows times a panel of Vectors vectors; or of two products that are summed up.
+template <int Rows, int Vectors, Last kLast, int Parts>
 struct Tile {
   static constexpr int kUnroll = 8, kWhole = Vectors - (kLast == Last::whole ? 0 : 1);
   static constexpr int kWidth = kLast == Last::pairs ? Vectors * kLanes - kLanes / 2 : Vectors * kLanes;  // floats of a row of B
   static constexpr int kStep = kLast == Last::pairs ? 2 : 1;                                              // rows of B at once
 
-  static HWY_NOINLINE void run(const PanelCall& call, int64_t first_row, float* c, const float* residual, Ahead ahead) {
-    if (residual) {  // perhaps from far away, and needed in the end
+  static HWY_NOINLINE void run(const PanelCall& call, int64_t first_row, float* c, const float* residual, Ahead<Parts> ahead) {
+    if (residual && !call.residual_first) {  // perhaps from far away, and needed in the end
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) __builtin_prefetch(residual + i * call.epilogue->residual_stride + v * kLanes, 0, 3);
+        for (int v = 0; v < Vectors; ++v) __builtin_prefetch(residual + i * call.residual_stride + v * kLanes, 0, 3);
       }
     }
     Sums sums;
-    sums.begin(call, c);
-    const float* b = call.b;
-    const int64_t depth = call.a->depth;
-    for (int64_t tap = 0; tap < call.a->taps; ++tap) {
-      const float* row[Rows];
-      find_rows(*call.a, first_row, tap, row);
-      int64_t k = 0;
-      for (; k + kUnroll <= depth; k += kUnroll) {
+    sums.begin(call, c, residual);
+    for (int part = 0; part < Parts; ++part) {
+      const RowsOfA* const a = call.part[part].a;
+      const float *b = call.part[part].b, *fetched = ahead.data[part];
+      const int64_t depth = a->depth;
+      for (int64_t tap = 0; tap < a->taps; ++tap) {
+        const float* row[Rows];
+        find_rows(*a, first_row, tap, row);
+        int64_t k = 0;
+        for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
-        for (int u = 0; u < kUnroll; u += kStep) {
-          sums.add(row, k + u, b + u * kWidth);
-          asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
+          for (int u = 0; u < kUnroll; u += kStep) {
+            sums.add(row, k + u, b + u * kWidth);
+            asm volatile("" ::: "memory");  // loads stay with their step: hoisted, they would push sums out of registers
+          }
+          b += kUnroll * kWidth;
+          for (int64_t line = 0; line < ahead.lines; ++line, fetched += kLine) __builtin_prefetch(fetched, 0, 2);
         }
-        b += kUnroll * kWidth;
-        for (int64_t line = 0; line < ahead.lines; ++line, ahead.data += kLine) __builtin_prefetch(ahead.data, 0, 2);
+        for (; k < depth; k += kStep, b += kStep * kWidth) sums.add(row, k, b);
       }
-      for (; k < depth; k += kStep, b += kStep * kWidth) sums.add(row, k, b);
     }
     sums.end(call, c, residual);
   }
@@ -82,18 +86,18 @@ struct Tile {
     hn::Vec<HalfTag> half[Rows][1];
     Vector pairs[Rows];
 
-    HWY_INLINE void begin(const PanelCall& call, const float* c) {
+    HWY_INLINE void begin(const PanelCall& call, const float* c, const float* residual) {
       if constexpr (kLast != Last::whole) {
-        if constexpr (kWhole > 0) Edge<Rows, kWhole>::template begin<true>(call, c, whole);
-        Edge<Rows, 1, HalfTag>::template begin<false>(call, c, half, kWhole * kLanes);
+        if constexpr (kWhole > 0) Edge<Rows, kWhole>::template begin<true>(call, c, residual, whole);
+        Edge<Rows, 1, HalfTag>::template begin<false>(call, c, residual, half, kWhole * kLanes);
         if constexpr (kLast == Last::pairs) {
 #pragma GCC unroll 16
           for (int i = 0; i < Rows; ++i) pairs[i] = spread(half[i][0]);
         }
       } else if (call.columns >= Vectors * kLanes) {
-        Edge<Rows, kWhole>::template begin<true>(call, c, whole);
+        Edge<Rows, kWhole>::template begin<true>(call, c, residual, whole);
       } else {
-        Edge<Rows, kWhole>::template begin<false>(call, c, whole);
+        Edge<Rows, kWhole>::template begin<false>(call, c, residual, whole);
       }
     }
     HWY_INLINE void add(const float* const (&row)[Rows], int64_t k, const float* b) {
@@ -161,9 +165,9 @@ struct FewRows {
     const bool full = call.columns >= kWide * kLanes;
     Vector sums[Sets][Rows][kWide];
     if (full) {
-      Edge<Rows, kWide>::template begin<true>(call, c, sums[0]);
+      Edge<Rows, kWide>::template begin<true>(call, c, residual, sums[0]);
     } else {
-      Edge<Rows, kWide>::template begin<false>(call, c, sums[0]);
+      Edge<Rows, kWide>::template begin<false>(call, c, residual, sums[0]);
     }
 #pragma GCC unroll 8
     for (int s = 1; s < Sets; ++s) {
@@ -173,13 +177,14 @@ struct FewRows {
         for (int v = 0; v < kWide; ++v) sums[s][i][v] = hn::Zero(d);
       }
     }
+    const auto& [a, start, b_depth, behind] = call.part[0];
     const float* b[kPanels];
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) b[p] = call.b + first(p) * kLanes * call.b_depth;
-    const int64_t depth = call.a->depth;
-    for (int64_t tap = 0; tap < call.a->taps; ++tap) {
+    for (int p = 0; p < kPanels; ++p) b[p] = start + first(p) * kLanes * b_depth;
+    const int64_t depth = a->depth;
+    for (int64_t tap = 0; tap < a->taps; ++tap) {
       const float* row[Rows];
-      find_rows(*call.a, first_row, tap, row);
+      find_rows(*a, first_row, tap, row);
       int64_t k = 0;
       for (; k + kUnroll <= depth; k += kUnroll) {
 #pragma GCC unroll 8
@@ -230,41 +235,49 @@ struct FewRows {
   }
 };
 
-using TileFunction = void (*)(const PanelCall&, int64_t, float*, const float*, Ahead);
+template <int Parts>
+using TileFunction = void (*)(const PanelCall&, int64_t, float*, const float*, Ahead<Parts>);
 
-template <int Vectors, Last kLast>
+template <int Vectors, Last kLast, int Parts>
 struct TileTable {
   static constexpr int kRows = tile_rows(Vectors);
-  TileFunction of[kRows + 1] = {};  // [rows]
+  TileFunction<Parts> of[kRows + 1] = {};  // [rows]
   template <int Rows = 1>
   constexpr TileTable& fill() {
-    of[Rows] = &Tile<Rows, Vectors, kLast>::run;
+    of[Rows] = &Tile<Rows, Vectors, kLast, Parts>::run;
     if constexpr (Rows < kRows) fill<Rows + 1>();
     return *this;
   }
 };
 
-template <int Vectors>
+template <int Vectors, int Parts>
 void rows(const PanelCall& call) {
-  constexpr Last kHalf = kHalves ? Last::half : Last::whole, kPairs = kHasPairs ? Last::pairs : Last::whole;
-  static constexpr TileTable<Vectors, Last::whole> whole = TileTable<Vectors, Last::whole>().fill();
-  static constexpr TileTable<Vectors, kHalf> halved = TileTable<Vectors, kHalf>().fill();
-  static constexpr TileTable<Vectors, kPairs> paired = TileTable<Vectors, kPairs>().fill();
+  constexpr Last kHalf = kHalves ? Last::half : Last::whole, kPairs = kHasPairs && Parts == 1 ? Last::pairs : Last::whole;
+  static constexpr auto whole = TileTable<Vectors, Last::whole, Parts>().fill();
+  static constexpr auto halved = TileTable<Vectors, kHalf, Parts>().fill();
+  static constexpr auto paired = TileTable<Vectors, kPairs, Parts>().fill();
   constexpr int64_t kFull = tile_rows(Vectors);
   const bool ends_in_half = kHalves && call.columns <= Vectors * kLanes - kLanes / 2;
-  const TileFunction* run = call.in_pairs ? paired.of : ends_in_half ? halved.of : whole.of;
-  const RowsOfA& a = *call.a;
-  const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
+  const TileFunction<Parts>* run = call.in_pairs ? paired.of : ends_in_half ? halved.of : whole.of;
+  const int64_t count = call.part[0].a->count;
   // The next part of B is fetched while this one, which the first tile brings near, is used by the others.
-  const int64_t tiles = (a.count + kFull - 1) / kFull, turns = a.taps * (a.depth / 8) * tiles;
-  Ahead ahead{call.b + call.ahead, 0};
-  if (tiles > 1 && turns > 0) ahead.lines = (call.ahead / kLine + turns - 1) / turns;
-  for (int64_t row = 0; row < a.count;) {
-    const int64_t left = a.count - row;
+  const int64_t tiles = (count + kFull - 1) / kFull;
+  int64_t turns[Parts], all_turns = 0, lines = 0;
+  Ahead<Parts> ahead;
+  for (int part = 0; part < Parts; ++part) {
+    const auto& [a, b, b_depth, behind] = call.part[part];
+    ahead.data[part] = b + behind;
+    lines += behind / kLine;
+    all_turns += turns[part] = a->taps * (a->depth / 8);
+  }
+  all_turns *= tiles;
+  if (tiles > 1 && all_turns > 0) ahead.lines = (lines + all_turns - 1) / all_turns;
+  for (int64_t row = 0; row < count;) {
+    const int64_t left = count - row;
     // The last two tiles share what is left: two middling tiles are faster than a full one and one of a single row.
     const int64_t now = left >= 2 * kFull ? kFull : left > kFull ? (left + 1) / 2 : left;
-    run[now](call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr, ahead);
-    ahead.data += ahead.lines * kLine * a.taps * (a.depth / 8);
+    run[now](call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * call.residual_stride : nullptr, ahead);
+    for (int part = 0; part < Parts; ++part) ahead.data[part] += ahead.lines * kLine * turns[part];
     row += now;
   }
 }
@@ -278,12 +291,11 @@ void one_row_of(const PanelCall& call) {
 template <int Vectors, int Sets>
 void narrow(const PanelCall& call) {
   constexpr int kRows = kRegisters == 32 ? 24 / (Sets * Vectors) : 1;
-  const RowsOfA& a = *call.a;
-  const int64_t residual_stride = call.residual ? call.epilogue->residual_stride : 0;
-  for (int64_t row = 0; row < a.count;) {
-    const int64_t now = a.count - row >= kRows ? kRows : 1;
+  const int64_t count = call.part[0].a->count;
+  for (int64_t row = 0; row < count;) {
+    const int64_t now = count - row >= kRows ? kRows : 1;
     const auto run = now == kRows ? &FewRows<kRows, Sets, Vectors>::run : &FewRows<1, Sets, Vectors>::run;
-    run(call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * residual_stride : nullptr);
+    run(call, row, call.c + row * call.c_stride, call.residual ? call.residual + row * call.residual_stride : nullptr);
     row += now;
   }
 }
@@ -306,7 +318,7 @@ void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards)
     if (backwards && alone > 0 && twos > 0) now = 0;
     const int64_t also = now == 0 || (alone == 0 && (backwards || threes == now)) ? twos : 0;
     const int64_t column = (now == 0 ? all_threes : backwards ? threes - now : done) * 3 * kLanes;
-    call.b = all.b + column * all.b_depth;
+    call.part[0].b = all.part[0].b + column * all.part[0].b_depth;
     call.c = all.c + column;
     call.columns = all.columns - column;
     if (all.bias) call.bias = all.bias + column;
@@ -324,7 +336,8 @@ const PanelKernels& kernels() {
   static const PanelKernels table = {kLanes,
                                      kHasPairs,
                                      {0, floats / kLanes, floats / (2 * kLanes), floats / (3 * kLanes), floats / (4 * kLanes)},
-                                     {nullptr, &rows<1>, &rows<2>, &rows<3>},
+                                     {nullptr, &rows<1, 1>, &rows<2, 1>, &rows<3, 1>},
+                                     {nullptr, &rows<1, 2>, &rows<2, 2>, &rows<3, 2>},
                                      &one_row,
                                      {nullptr, &narrow<1, 8>, &narrow<2, 4>, &narrow<3, 4>, &narrow<4, 2>}};
   return table;

@@ -19,22 +19,37 @@ struct RowsOfA {
   int64_t taps = 1;
   const int32_t* tap_offsets = nullptr;
   int64_t depth = 0;
+
+  // Some of them, of those that lie `stride` apart.
+  RowsOfA part(int64_t first, int64_t some) const {
+    RowsOfA out = *this;
+    out.data += first * stride;
+    out.count = some;
+    return out;
+  }
+};
+
+// Rows of A, and the rows of a panel that they meet.
+struct PanelPart {
+  const RowsOfA* a = nullptr;  // not a copy: to load vectors of what was just stored one by one waits for all stores before it
+  const float* b = nullptr;    // [taps * depth, width] packed, 64-byte aligned
+  int64_t b_depth = 0;         // rows of a panel, which the next one stands behind
+  int64_t ahead = 0;           // floats behind this part of B that the next call reads, to be fetched on the way; as long as this part
 };
 
 // One call: all rows of A times one panel, or one row times neighbouring panels.
 struct PanelCall {
-  const RowsOfA* a = nullptr;  // not a copy: to load vectors of what was just stored one by one waits for all stores before it
-  const float* b = nullptr;  // [taps * depth, width] packed, 64-byte aligned
-  int64_t b_depth = 0;       // rows of a panel, which the next one stands behind
-  int64_t ahead = 0;         // floats behind this part of B that the next call reads, to be fetched on the way; as long as this part
-  bool in_pairs = false;     // the last vector of B is made of pairs of rows: packed_matrix.h
-  int64_t columns = 0;       // that exist; the rest of the last panel's width is zeros in B and is not stored
-  float* c = nullptr;        // [rows, columns]
+  PanelPart part[2];      // the second of two_products alone, which has as many rows and columns as the first
+  bool in_pairs = false;  // the last vector of B is made of pairs of rows: packed_matrix.h
+  int64_t columns = 0;    // that exist; the rest of the last panel's width is zeros in B and is not stored
+  float* c = nullptr;     // [rows, columns]
   int64_t c_stride = 0;
   bool accumulate = false;             // c holds partial sums over the earlier depth, bias included
+  bool residual_first = false;         // sums begin with the residual instead of the bias
   const float* bias = nullptr;         // [columns] or none; read unless accumulate
-  const Epilogue* epilogue = nullptr;  // none: store partial sums. Its bias is not read here, its residual is that of the whole result
+  const Epilogue* epilogue = nullptr;  // none: store partial sums. Its bias and residual are not read here, those of the call are
   const float* residual = nullptr;     // at the rows and columns of this call
+  int64_t residual_stride = 0;
 };
 
 // An element of the result is bias + a0 b0 + a1 b1 ..., one after the other, whatever the number of rows: a sample's results do not depend
@@ -46,6 +61,7 @@ struct PanelKernels {
   bool has_pairs;                     // vectors of pairs of rows
   int64_t depth[5];                   // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
+  void (*two_products[4])(const PanelCall&);  // the same, and each sum goes on with the second part's products
   // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
   void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
   void (*narrow[5])(const PanelCall&);  // [vectors of the panel]: any number of rows, a narrow matrix, sets
