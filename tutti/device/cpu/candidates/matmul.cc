@@ -54,7 +54,8 @@ struct KnownDot {
   Tensor weights;
 
   PackedMatrix packed(const Selection& selection) const {
-    const std::string form = fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
+    const std::string form =
+        fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
     return selection.packer(weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
   }
   RowsOfA left(const float* data) const {

@@ -16,8 +16,8 @@ constexpr int64_t kManyRows = 32;
 void matmul(int64_t rows, const float* a, int64_t a_stride, const Panels& b, const Epilogue& epilogue, float* c, int64_t c_stride,
             int threads, bool backwards = false);
 
-// A product that is added to another one of as many rows and columns, both wide: each sum goes on with its products, so that nothing has to be
-// written between the two.
+// A product that is added to another one of as many rows and columns, both wide: each sum goes on with its products, so that nothing has to
+// be written between the two.
 struct AddedProduct {
   RowsOfA a;
   Panels b;

@@ -57,10 +57,10 @@ struct PanelCall {
 // s has the products s, s + sets, ..., and they are added in the end; again for any number of rows. So are the sums of even and of odd rows
 // where a vector of B holds both.
 struct PanelKernels {
-  int64_t lanes;                      // floats in a vector
-  bool has_pairs;                     // vectors of pairs of rows
-  int64_t depth[5];                   // [vectors of a panel]: rows of it that stay in the first-level cache
-  void (*rows[4])(const PanelCall&);  // [vectors of the panel]: any number of rows, one panel, one set
+  int64_t lanes;                              // floats in a vector
+  bool has_pairs;                             // vectors of pairs of rows
+  int64_t depth[5];                           // [vectors of a panel]: rows of it that stay in the first-level cache
+  void (*rows[4])(const PanelCall&);          // [vectors of the panel]: any number of rows, one panel, one set
   void (*two_products[4])(const PanelCall&);  // the same, and each sum goes on with the second part's products
   // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
   void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
