@@ -1,6 +1,8 @@
 // Which steps the cpu device makes of a graph.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/device/run_graph.h"
 #include "tutti/device/cpu/candidate.h"
 #include "tutti/device/sequence.h"

@@ -148,7 +148,7 @@ struct Tile {
 template <int Rows, int Sets, int... Widths>
 struct FewRows {
   static constexpr int kPanels = sizeof...(Widths), kWide = (Widths + ...);
-  static constexpr int kUnroll = Sets == 1 ? 8 : Sets;  // more would be more streams than some machines fetch ahead
+  static constexpr int kUnroll = std::max(Sets, Sets == 1 ? 8 : 1);  // more would be more streams than some machines fetch ahead
   static constexpr int width(int panel) {
     constexpr int widths[] = {Widths...};
     return widths[panel];
