@@ -304,30 +304,35 @@ void narrow(const PanelCall& call) {
 // fewer of them to have enough sums under way.
 constexpr int64_t kMostThrees = kLanes >= 16 ? 2 : 3;
 
-void one_row(const PanelCall& all, int64_t threes, int64_t twos, bool backwards) {
+void one_row(PanelCall& call, int64_t threes, int64_t twos, bool backwards) {
   using Function = void (*)(const PanelCall&);
   static constexpr Function table[4][3] = {{nullptr, &one_row_of<2>, &one_row_of<2, 2>},
                                            {&one_row_of<3>, &one_row_of<3, 2>, &one_row_of<3, 2, 2>},
                                            {&one_row_of<3, 3>, &one_row_of<3, 3, 2>, &one_row_of<3, 3, 2, 2>},
                                            {&one_row_of<3, 3, 3>, &one_row_of<3, 3, 3, 2>, &one_row_of<3, 3, 3, 2, 2>}};
   const int64_t alone = kLanes >= 16 && twos == 2 && threes >= 2 ? twos : 0;  // panels of 2 that are a group of their own
-  PanelCall call = all;
+  int64_t at = 0;
+  const auto go_to = [&](int64_t column) {
+    const int64_t way = column - at;
+    call.part[0].b += way * call.part[0].b_depth;
+    call.c += way;
+    call.columns -= way;
+    if (call.bias) call.bias += way;
+    if (call.residual) call.residual += way;
+    at = column;
+  };
   for (int64_t done = 0, all_threes = threes; threes + twos > 0;) {  // threes from the first on, unless backwards
     int64_t now = threes == 4 ? 2 : std::min(threes, kMostThrees);   // few sums are left for the end
     if (threes == 3) now = 3;
     if (backwards && alone > 0 && twos > 0) now = 0;
     const int64_t also = now == 0 || (alone == 0 && (backwards || threes == now)) ? twos : 0;
-    const int64_t column = (now == 0 ? all_threes : backwards ? threes - now : done) * 3 * kLanes;
-    call.part[0].b = all.part[0].b + column * all.part[0].b_depth;
-    call.c = all.c + column;
-    call.columns = all.columns - column;
-    if (all.bias) call.bias = all.bias + column;
-    if (all.residual) call.residual = all.residual + column;
+    go_to((now == 0 ? all_threes : backwards ? threes - now : done) * 3 * kLanes);
     table[now][also](call);
     done += now;
     threes -= now;
     twos -= also;
   }
+  go_to(0);
 }
 
 const PanelKernels& kernels() {

@@ -62,8 +62,8 @@ struct PanelKernels {
   int64_t depth[5];                           // [vectors of a panel]: rows of it that stay in the first-level cache
   void (*rows[4])(const PanelCall&);          // [vectors of the panel]: any number of rows, one panel, one set
   void (*two_products[4])(const PanelCall&);  // the same, and each sum goes on with the second part's products
-  // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards.
-  void (*one_row)(const PanelCall&, int64_t threes, int64_t twos, bool backwards);
+  // One row, so many panels of 3 vectors, then of 2, one set; from the last panel on if backwards. Leaves the call as it was.
+  void (*one_row)(PanelCall&, int64_t threes, int64_t twos, bool backwards);
   void (*narrow[5])(const PanelCall&);  // [vectors of the panel]: any number of rows, a narrow matrix, sets
 };
 
