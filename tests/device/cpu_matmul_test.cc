@@ -1,3 +1,4 @@
+#include "tutti/device/cpu/gemm/batched_matmul.h"
 #include "tutti/device/cpu/gemm/matmul.h"
 
 #include "tests/device/cpu_contraction.h"

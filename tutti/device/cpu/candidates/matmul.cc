@@ -1,4 +1,5 @@
 #include "tutti/device/cpu/gemm/matmul.h"
+#include "tutti/device/cpu/gemm/batched_matmul.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/candidates/match_epilogue.h"
+#include "tutti/device/cpu/gemm/batched_matmul.h"
 #include "tutti/device/cpu/gemm/row_dots.h"
 #include "tutti/graph/matrix.h"
 
