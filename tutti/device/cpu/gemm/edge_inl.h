@@ -6,6 +6,8 @@
 #define TUTTI_DEVICE_CPU_GEMM_EDGE_INL_H
 #endif
 
+#include <limits>
+
 #include "tutti/device/cpu/gemm/panel_kernel.h"
 #include "tutti/device/cpu/gemm/vectors_inl.h"
 #include "tutti/device/cpu/simd/math_inl.h"
@@ -70,7 +72,14 @@ struct Edge {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 16
-        for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(at_least(sum[i][v], low), high);
+        for (int v = 0; v < Wide; ++v) sum[i][v] = at_least(sum[i][v], low);
+      }
+      if (high < std::numeric_limits<float>::infinity()) {  // of relu it is infinity
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 16
+          for (int v = 0; v < Wide; ++v) sum[i][v] = at_most(sum[i][v], high);
+        }
       }
     } else if (epilogue && epilogue->activation == Activation::leaky_relu) {
       const Sum alpha = hn::Set(d, epilogue->alpha);
