@@ -141,6 +141,14 @@ class Printing(program.ProgramTest):
         np.testing.assert_allclose(first[1:], np.load(DATA / "dense_out.npz")["scores"][0], 1e-4, 1e-5)
         self.assertEqual(lines[-1], "and 60 more samples; -o OUT writes them all")
 
+    def test_what_is_not_a_number_has_no_sign(self):
+        samples = np.zeros_like(inputs_of("dense")[next(iter(inputs_of("dense")))][:2])
+        samples[0], samples[1] = np.inf, -np.inf
+        np.save(self.folder / "x.npy", samples)
+        table = self.succeed("predict", DATA / "dense.keras", "x.npy").out
+        self.assertIn(" nan", table)
+        self.assertNotIn("-nan", table)
+
     def test_json_has_every_prediction(self):
         run = self.succeed("predict", DATA / "two_by_two.keras", DATA / "two_by_two_in.npz", "--json").json
         for name, wanted in np.load(DATA / "two_by_two_out.npz").items():
