@@ -233,6 +233,10 @@ class Refusals(program.ProgramTest):
         for name, message in {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}.items():
             self.refuse(1, message, "predict", DATA / "dense.keras", name)
 
+    def test_a_folder_is_no_model(self):
+        (self.folder / "saved").mkdir()
+        self.refuse(1, "'saved': it is a directory; hint: TensorFlow's SavedModel is not read", "predict", "saved", DATA / "dense_in.npz")
+
     def test_a_mistake_late_in_a_csv_leaves_no_output(self):
         (self.folder / "x.csv").write_text("1,2,3,4\n" * 500 + "1,2,x,4\n")
         self.refuse(1, "x.csv: line 501, column 3: is not a number", "predict", DATA / "dense.keras", "x.csv", "-o", "y.csv")
