@@ -141,6 +141,14 @@ class Printing(program.ProgramTest):
         np.testing.assert_allclose(first[1:], np.load(DATA / "dense_out.npz")["scores"][0], 1e-4, 1e-5)
         self.assertEqual(lines[-1], "and 60 more samples; -o OUT writes them all")
 
+    def test_what_is_not_a_number_has_no_sign(self):
+        samples = np.zeros_like(inputs_of("dense")[next(iter(inputs_of("dense")))][:2])
+        samples[0], samples[1] = np.inf, -np.inf
+        np.save(self.folder / "x.npy", samples)
+        table = self.succeed("predict", DATA / "dense.keras", "x.npy").out
+        self.assertIn(" nan", table)
+        self.assertNotIn("-nan", table)
+
     def test_json_has_every_prediction(self):
         run = self.succeed("predict", DATA / "two_by_two.keras", DATA / "two_by_two_in.npz", "--json").json
         for name, wanted in np.load(DATA / "two_by_two_out.npz").items():
@@ -224,6 +232,10 @@ class Refusals(program.ProgramTest):
         (self.folder / "photos").mkdir()
         for name, message in {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}.items():
             self.refuse(1, message, "predict", DATA / "dense.keras", name)
+
+    def test_a_folder_is_no_model(self):
+        (self.folder / "saved").mkdir()
+        self.refuse(1, "'saved': it is a directory; hint: TensorFlow's SavedModel is not read", "predict", "saved", DATA / "dense_in.npz")
 
     def test_a_mistake_late_in_a_csv_leaves_no_output(self):
         (self.folder / "x.csv").write_text("1,2,3,4\n" * 500 + "1,2,x,4\n")

@@ -1,5 +1,7 @@
 #include "tutti/cli/results.h"
 
+#include <cmath>
+
 #include "tutti/base/error.h"
 #include "tutti/data/csv.h"
 #include "tutti/data/row_json.h"
@@ -14,7 +16,7 @@ std::string short_number(const Tensor& tensor, int64_t index) {
   if (!is_float(tensor.dtype())) return number_text(tensor, index);
   double value = 0;
   dispatch(tensor.dtype(), [&](auto zero) { value = static_cast<double>(tensor.as<decltype(zero)>()[static_cast<size_t>(index)]); });
-  return fmt::format("{:.6g}", value);
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);  // whatever its sign
 }
 
 class TableResults : public RowWriter {

@@ -179,6 +179,8 @@ class Hdf5File::Impl {
   }
   static void check_numbers(const Datatype& type) {
     if (is_strings(type)) corrupt("it holds strings, not numbers");
+    if (type.kind == Datatype::Class::opaque && type.size == 2)
+      unsupported("elements of type {}; hint: it may be bfloat16, which Keras reads back from .keras files only", type.description);
     if (type.kind != Datatype::Class::number) unsupported("elements of type {}", type.description);
   }
   static void check_strings(const Datatype& type) {

@@ -36,6 +36,7 @@ struct Argument {
   Kind kind = Kind::constant;
   Json constant;                  // Kind::constant, null included; {"class_name": "__slice__", ...} stays as it is
   Signal tensor;                  // Kind::tensor
+  int64_t written_rows = 0;       // Kind::tensor: its extent along the first axis in the file, where the file fixes the batch; else 0
   std::vector<Argument> items;    // list and object
   std::vector<std::string> keys;  // object
   mutable bool asked_for = false;

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "tutti/base/error.h"
 #include "tutti/base/zip.h"
@@ -149,6 +151,12 @@ Model load(std::shared_ptr<const ByteSource> file) {
 }
 
 Model load(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    fail<InvalidArgument>("file",
+                          "cannot open '{}': it is a directory; hint: TensorFlow's SavedModel is not read, save the model as one file, "
+                          "model.save('model.keras')",
+                          escape(path));
   auto file = open_file(path);
   try {
     return load(std::move(file));

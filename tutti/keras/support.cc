@@ -17,7 +17,7 @@ Written by `build/keras_support` from the layer table; a test keeps it so. The r
 
 `name`, `trainable`, `dtype` (plain and mixed policies), `seed`, initializers, regularizers and constraints go without saying. All layers exist in both file formats as far as Keras
 itself writes and reads them. `training=True` in a call changes nothing in files of Keras 3, because `predict` overrides it; in files of Keras 2 a layer that would draw
-random numbers is refused.
+random numbers is refused. A batch size that a file fixes binds nobody: the shapes that `Reshape`, `BroadcastTo` and `Slice` are given follow the batch that runs.
 )";
 
 // "a b c" -> "`a` `b` `c`"

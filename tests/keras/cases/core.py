@@ -17,6 +17,7 @@ def cases():
     yield layer("dense_options", layers.Dense(3, kernel_initializer="he_normal", bias_regularizer="l2", kernel_constraint="max_norm"), (5,))
     yield layer("dense_float16", layers.Dense(4, dtype="mixed_float16"), (5,))
     yield layer("dense_bfloat16", layers.Dense(4, dtype="bfloat16"), (5,), formats=("keras",))
+    yield layer("dense_bfloat16_in_h5", layers.Dense(4, dtype="bfloat16"), (5,), formats=("h5",), refused="it may be bfloat16")  # by Keras too
     yield layer("dense_float64", lambda: layers.Dense(4, dtype="float64"), (5,), dtype="float64", oracle="tensorflow")
     yield layer("dense_of_integers", layers.Dense(4), (5,), dtype="int32")
     yield case("dense_lora", lora(layers.Dense(4, lora_rank=2), (5,)))

@@ -52,6 +52,7 @@ def cases():
         lambda L: L.Bidirectional(L.LSTM(4), backward_layer=L.GRU(3, go_backwards=True, activation="relu"), name="both"),
     )
     yield legacy("bidirectional_of_backwards", lambda L: L.Bidirectional(L.GRU(4, go_backwards=True, return_sequences=True)))
+    yield legacy("bidirectional_of_float64", lambda L: L.Bidirectional(L.GRU(4, dtype="float64"), merge_mode="sum"))
     yield case("bidirectional_initial_state", bidirectional_initial_state, oracle="tf_keras")
     yield legacy("rnn_of_cells", lambda L: L.RNN([L.LSTMCell(4), L.GRUCell(3), L.SimpleRNNCell(2)], return_state=True, return_sequences=True))
     yield legacy("rnn_of_one_cell", lambda L: L.RNN(L.GRUCell(4, reset_after=False)))

@@ -489,7 +489,7 @@ def signals():
     ], x, y)  # fmt: skip
     signal = wide(0, (2, 40), 1.0)
     options = [dict(), dict(window="hamming"), dict(window=None), dict(center=False)]
-    yield many("stft", [lambda x, o=o: ops.stft(x, 8, 3, 10, **o) for o in options] + [lambda x: ops.stft(x, 8, 4, 8)], signal)
+    yield many("stft", [lambda x, o=o: ops.stft(x, 8, 3, 10, **o) for o in options] + [lambda x: ops.stft(x, 8, 4, 8), lambda x: ops.stft(x, 1, 1, 2)], signal)
     yield many("istft", [lambda x, o=o: ops.istft(ops.stft(x, 8, 2, 8, **o), 8, 2, 8, **o) for o in options[:2]]
                + [lambda x: ops.istft(ops.stft(x, 8, 2, 8), 8, 2, 8, length=30), lambda x: ops.istft(ops.stft(x, 6, 3, 8), 6, 3, 8)], signal)  # fmt: skip
     patterns = [("b h w c -> b c h w", {}), ("b h w c -> b (h w) c", {}), ("b (h p) (w q) c -> b (h w) (p q c)", {"p": 2, "q": 2}), ("b h w c -> (b h) w c", {}),

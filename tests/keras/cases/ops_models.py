@@ -14,7 +14,7 @@ def cases():
         embedding_bag, instance_normalization, pixel_shuffle, coordinate_channels, non_maximum_suppression_input, spatial_softmax, gram_matrix, channel_shuffle,
         blur_pool, weighted_ensemble, clipped_regression, physics_features, cyclical_time, log_returns, lag_features, bilinear_interaction, capsule_squash,
         graph_convolution, graph_attention, recurrent_with_context, residual_of_the_last_value, several_outputs_of_one_operation, operations_in_a_nested_model,
-        shared_model_and_operations, operations_on_constants, integers_and_floats, booleans_as_weights, dictionaries, unknown_lengths, vector_quantizer, rbf_network,
+        shared_model_and_operations, operations_on_constants, integers_and_floats, booleans_as_weights, dictionaries, unknown_lengths, batch_in_the_shapes, vector_quantizer, rbf_network,
         monotone_head, circular_padding, depthwise_gate, state_space, autocorrelation,
     ):  # fmt: skip
         options = getattr(build, "options", {})
@@ -435,6 +435,14 @@ def unknown_lengths():
     centred = x - ops.mean(x, axis=1, keepdims=True)
     shares = ops.softmax(ops.matmul(centred, ops.swapaxes(centred, 1, 2)))
     return keras.Model(x, [shares @ x, x[:, -1], x[:, ::2], ops.max(x, axis=1), ops.cumsum(x, axis=1), ops.flip(x, 1), ops.concatenate([x[:, :1], x[:, :-1]], axis=1)])
+
+
+def batch_in_the_shapes():
+    x = keras.Input(batch_shape=(2, 6, 4))
+    steps = layers.Dense(3)(ops.reshape(x, (2 * 6, 4)))
+    heads = ops.transpose(ops.reshape(x, (2, 6, 2, 2)), (0, 2, 1, 3))
+    wide = ops.broadcast_to(x[:, :1], (2, 6, 4))
+    return keras.Model(x, [ops.reshape(steps, (2, 6, 3)), ops.reshape(heads, (2, -1)), ops.slice(x, (0, 1, 0), (2, 3, 4)), wide + x])
 
 
 def vector_quantizer():

@@ -381,6 +381,8 @@ def conv_lstm():
     }
     for name, arguments in options.items():
         yield layer(f"conv_lstm2d_{name}", layers.ConvLSTM2D(3, (3, 2), **arguments), (3, 2, 6, 5) if "channels" in name else (3, 6, 5, 2))
+    along_columns = dict(data_format="channels_first", activation="softmax", recurrent_activation="sparsemax", return_state=True)
+    yield layer("conv_lstm2d_softmax_of_channels_first", layers.ConvLSTM2D(3, 2, **along_columns), (3, 2, 6, 5))
     yield case("conv_lstm2d_initial_state", conv_lstm_initial_state())
     yield layer("conv_lstm2d_unknown_time", layers.ConvLSTM2D(2, 3), (None, 5, 5, 2), length=4)
     yield case(

@@ -327,7 +327,12 @@ class FunctionalModel {
 
   Argument read_argument(const Json& json, bool legacy) {
     if (legacy && is_legacy_tensor(json)) return lookup(json, nullptr);
-    if (const Json* tensor = keras_tensor(json)) return lookup(tensor->at("keras_history"), tensor);
+    if (const Json* tensor = keras_tensor(json)) {
+      Argument out = lookup(tensor->at("keras_history"), tensor);
+      const Json* shape = tensor->find("shape");
+      if (shape != nullptr && shape->is_list() && shape->size() > 0 && (*shape)[0].is_int()) out.written_rows = (*shape)[0].as_int();
+      return out;
+    }
     if (json.is_list()) {
       std::vector<Argument> items;
       for (const Json& item : json.items()) items.push_back(read_argument(item, legacy));

@@ -3,6 +3,7 @@
 #include "tutti/graph/compose.h"
 #include "tutti/keras/activations.h"
 #include "tutti/keras/layers/random.h"
+#include "tutti/keras/layers/windows.h"
 #include "tutti/keras/lower.h"
 
 namespace tutti::keras {
@@ -18,7 +19,10 @@ Value part(Value x, int64_t index, int64_t count) {
 Value activate_by(Call& inside, std::string_view key, const char* otherwise, Value x) {
   // A missing option has Keras's default; null means linear.
   const Json* given = inside.config.json().is_object() ? inside.config.json().find(key) : nullptr;
-  return activate(inside, given != nullptr ? *given : Json(otherwise), x);
+  // A softmax runs along the axis that is the last one in Keras.
+  const bool channels_first = inside.config.channels_first();
+  const Value y = activate(inside, given != nullptr ? *given : Json(otherwise), from_channels_last(x, channels_first));
+  return to_channels_last(y, channels_first);
 }
 
 Value activation(Call& inside, Value x) { return activate_by(inside, "activation", "tanh", x); }

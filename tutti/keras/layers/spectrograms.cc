@@ -62,7 +62,7 @@ Outputs stft_spectrogram(Call& c) {
   return mode == "magnitude" ? magnitude : log(maximum(magnitude, 1e-7));
 }
 
-// SciPy's periodic windows.
+// SciPy's periodic windows, of which one point alone is 1.
 std::vector<double> read_window(const Config& config, int64_t length) {
   const Json& window = config.get("window");
   std::vector<double> out(static_cast<size_t>(length), 1);
@@ -70,7 +70,7 @@ std::vector<double> read_window(const Config& config, int64_t length) {
   if (window.is_string()) {
     double mean = window.as_string() == "hann" ? 0.5 : 0.54;
     if (window.as_string() != "hann" && window.as_string() != "hamming") config.unsupported("the window '{}'", window.as_string());
-    for (size_t i = 0; i < out.size(); ++i)
+    for (size_t i = 0; i < out.size() && length > 1; ++i)
       out[i] = mean - (1 - mean) * std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(length));
     return out;
   }

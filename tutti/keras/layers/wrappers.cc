@@ -80,7 +80,11 @@ Outputs bidirectional(Call& c) {
   auto backward = c.child("backward_layer", backward_layer, direction_arguments(c, input, half, 2 * half)).signals;
   if (forward.size() != backward.size()) c.config.invalid("forward gives {} outputs, backward {}", forward.size(), backward.size());
 
-  Value y = convert(forward[0].value, c.policy.compute), reversed = convert(backward[0].value, c.policy.compute);
+  Value y = forward[0].value, reversed = backward[0].value;
+  if (c.lowering.keras_major >= 3) {  // Keras 2 leaves what its layers compute in
+    y = convert(y, c.policy.compute);
+    reversed = convert(reversed, c.policy.compute);
+  }
   if (sequences) reversed = flip(reversed, {time_major ? 0 : 1});
   Value mask = sequences ? input.output_mask : Value{};
   bool merged = c.config.has("merge_mode") || !c.config.json().has("merge_mode");

@@ -342,7 +342,8 @@ Rows image_operations() {
       operation("AffineTransform", affine_transform, "interpolation fill_mode fill_value data_format"),
       operation("CropImages", crop_images,
                 "top_cropping left_cropping bottom_cropping right_cropping target_height target_width data_format"),
-      operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format"),
+      operation("GaussianBlur", gaussian_blur, "kernel_size sigma data_format",
+                "as JAX computes it; TensorFlow turns a kernel that is not square"),
       operation("HSVToRGB", colours<hsv_to_rgb>, "data_format"),
       operation("MapCoordinates", map_coordinates, "order fill_mode fill_value"),
       operation("PadImages", pad_images, "top_padding left_padding bottom_padding right_padding target_height target_width data_format"),
@@ -352,7 +353,7 @@ Rows image_operations() {
       operation("Resize", resize, "size interpolation antialias crop_to_aspect_ratio pad_to_aspect_ratio fill_mode fill_value data_format"),
       operation("SSIM", ssim, "max_val filter_size filter_sigma k1 k2 data_format"),
       refused("ScaleAndTranslate", "sampling with scales from the data is not done; hint: resize is"),
-      operation("SobelEdges", sobel_edges, "data_format"),
+      operation("SobelEdges", sobel_edges, "data_format", "zeros beyond the border, as on JAX; TensorFlow reflects it"),
   };
   return rows;
 }

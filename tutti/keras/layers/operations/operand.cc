@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/saturate.h"
 
 namespace tutti::keras {
 
@@ -141,6 +142,13 @@ std::vector<Operand> operand_list(Call& c, size_t position, std::string_view nam
 }
 
 Value array(Call& c, std::string_view name) { return operand(c, 0, name).value(); }
+
+int64_t rows_at_this_batch(const Call& c, std::string_view name, int64_t rows) {
+  const Argument* given = c.arguments.find(0, name);
+  if (given == nullptr || given->written_rows < 1 || given->tensor.value.rank() < 1) return rows;
+  const int64_t now = saturating_multiply(rows, given->tensor.value.extent(0));
+  return now % given->written_rows == 0 ? now / given->written_rows : rows;
+}
 
 DType result_type(const std::vector<Operand>& operands) {
   std::vector<PromotedType> types;

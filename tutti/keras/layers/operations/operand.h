@@ -33,6 +33,9 @@ std::vector<Operand> operand_list(Call& c, size_t position, std::string_view nam
 Operand to_operand(Call& c, const Argument& argument, std::string_view name);
 // The first argument in its own dtype.
 Value array(Call& c, std::string_view name = "x");
+// A file whose batch is fixed writes it into the shapes of its operations: `rows`, along the first axis of what is made of the first
+// argument, at the batch that runs.
+int64_t rows_at_this_batch(const Call& c, std::string_view name, int64_t rows);
 
 DType result_type(const std::vector<Operand>& operands);
 DType result_type(const Operand& a, const Operand& b);

@@ -16,6 +16,7 @@ int64_t axis_option(Call& c, std::string_view key, int64_t otherwise, int64_t ra
 Outputs reshape_(Call& c) {
   Value x = array(c);
   Ints to = c.config.ints("newshape");
+  if (!to.empty() && to[0] > 0) to[0] = rows_at_this_batch(c, "x", to[0]);
   auto open = std::find(to.begin(), to.end(), -1);
   if (open != to.end()) {
     *open = 1;
@@ -187,6 +188,7 @@ Outputs moveaxis_(Call& c) { return moveaxis(array(c), c.config.ints("source"), 
 Outputs broadcast(Call& c) {
   Value x = array(c);
   Ints to = c.config.ints("shape");
+  if (static_cast<int64_t>(to.size()) == x.rank() && !to.empty()) to[0] = rows_at_this_batch(c, "x", to[0]);
   double elements = 1;
   for (int64_t extent : to) elements *= static_cast<double>(extent);
   require_size(c.config, elements);

@@ -123,7 +123,8 @@ Frames read_frames(Call& c) {
   if (given.is_list() && static_cast<int64_t>(values.size()) != length)
     c.config.invalid("'window' has {} numbers, expected {}", values.size(), length);
   for (int64_t i = 0; i < length && !given.is_null(); ++i) {
-    double turn = std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(length));
+    // SciPy's windows, of which one point alone is 1.
+    double turn = length == 1 ? -1 : std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(length));
     double value = given.is_list() ? values[static_cast<size_t>(i)] : given.as_string() == "hann" ? 0.5 - 0.5 * turn : 0.54 - 0.46 * turn;
     window[static_cast<size_t>(first + i)] = value;
   }
