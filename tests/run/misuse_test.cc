@@ -33,6 +33,16 @@ void expect_refused(const std::function<void()>& use, const char* text) {
   }
 }
 
+TEST(misuse, options_that_contradict_each_other_are_refused) {
+  expect_refused([] { compile(doubling(), {.threads = -1}); }, "[compile] threads are 0, which is chosen, or more; got -1");
+  expect_refused(
+      [] {
+        compile(doubling(), {.batch = 1, .input_shapes = {{4, 2}}});
+      },
+      "[compile] the first extent of an input's shape is the batch, 1; got (4, 2)");
+  EXPECT_EQ(compile(doubling(), {.batch = 4, .input_shapes = {{4, 2}}}).output_types()[0].shape, Shape({4, 2}));
+}
+
 TEST(misuse, what_was_moved_from_says_so_and_can_be_given_a_new_value) {
   Model first = doubling();
   const Model model = std::move(first);

@@ -49,7 +49,19 @@ std::unique_ptr<Program> compile_batch(Device& device, const Graph& graph, Compi
   }
 }
 
+namespace {
+
+void check(const CompileOptions& options) {
+  if (options.threads < 0) fail<InvalidArgument>("compile", "threads are 0, which is chosen, or more; got {}", options.threads);
+  for (const Shape& shape : options.input_shapes)
+    if (shape.rank() > 0 && shape[0] != options.batch)
+      fail<InvalidArgument>("compile", "the first extent of an input's shape is the batch, {}; got {}", options.batch, to_string(shape));
+}
+
+}  // namespace
+
 Predictor::Compiled Predictor::compile(const keras::AnyModel& model, const CompileOptions& options) {
+  check(options);
   auto device = open_device(options.device);
   CompileSettings settings{options.threads, options.cache, nullptr, options.precision};
   const Graph graph = lower_for(model, options, device);
