@@ -143,6 +143,54 @@ TEST(ensemble, is_a_member_like_any_other) {
   expect_near(predict(Ensemble(std::move(members), {parse_reductions("sum")}), {1})[0], {6});
 }
 
+// A line whose output is of another type.
+class Converted : public Line {
+ public:
+  Converted(std::vector<float> factors, DType dtype) : Line(factors, Ints{-1, std::ssize(factors)}), factors_(factors), dtype_(dtype) {}
+  Graph lower(const keras::LowerOptions& options) const override {
+    Graph graph;
+    const Value x = convert(graph.input(inputs()[0].name, input_types(options)[0]), DType::f64);
+    const std::vector<double> factors(factors_.begin(), factors_.end());
+    graph.output("y", convert(x * constant<double>(graph, {std::ssize(factors)}, factors), dtype_));
+    return graph;
+  }
+
+ private:
+  std::vector<float> factors_;
+  DType dtype_;
+};
+
+Ensemble converted(const std::vector<std::pair<float, DType>>& members, std::string_view reductions, bool ignore_nan = false) {
+  std::vector<Ensemble::Member> out;
+  for (const auto& [factor, dtype] : members)
+    out.push_back({"m" + std::to_string(out.size()), std::make_shared<const Converted>(std::vector<float>{factor}, dtype)});
+  return Ensemble(std::move(out), {parse_reductions(reductions), {}, ignore_nan});
+}
+
+TEST(ensemble, halves_and_small_numbers_have_room_on_the_way) {
+  constexpr auto f16 = DType::f16, u8 = DType::u8;
+  for (bool ignore_nan : {false, true}) {
+    const Ensemble halves =
+        converted({{20000, f16}, {40000, f16}, {20000, f16}, {40000, f16}}, "mean,std,median,quantile:0.25", ignore_nan);
+    const auto got = predict(halves, {1});
+    const std::vector<float> expected{30000, 10000, 30000, 20000};
+    for (size_t i = 0; i < expected.size(); ++i) expect_near(got[i], {expected[i]});
+    EXPECT_EQ(halves.lower({}).type(halves.lower({}).outputs()[0].value).dtype, f16);
+  }
+  expect_near(predict(converted({{200, u8}, {100, u8}}, "sum"), {1})[0], {300});
+}
+
+TEST(ensemble, members_of_several_types_lose_nothing) {
+  constexpr float a = 8193, b = 8195;  // whose product has 27 bits
+  for (const auto& [narrow, wide] : {std::pair(DType::i32, DType::i64), std::pair(DType::f32, DType::f64)}) {
+    auto ensemble = std::make_shared<const Ensemble>(converted({{1, narrow}, {b, wide}}, "max"));
+    const auto got = BatchPredictor(ensemble, {.batch = 1}).predict({Tensor::of<float>({1, 1}, std::vector<float>{a})});
+    EXPECT_EQ(got[0].dtype(), wide);
+    const Tensor precise = got[0].converted(DType::f64);
+    EXPECT_EQ(precise.as<double>()[0], double{a} * double{b});
+  }
+}
+
 TEST(ensemble, adapts_axes_of_one_and_names_of_inputs) {
   std::vector<Ensemble::Member> members;
   members.push_back({"a", std::make_shared<const Line>(std::vector<float>{1, 2}, Ints{-1, 2}, "x")});

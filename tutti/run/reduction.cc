@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/csv.h"
 #include "tutti/graph/compose.h"
+#include "tutti/keras/promote.h"
 
 namespace tutti {
 
@@ -78,12 +79,21 @@ class Reducer {
  public:
   explicit Reducer(const ReductionInput& input) : input_(input), all_(input.all), count_(all_.extent(0)) {}
 
+  // What is wider on the way, so that no sum or square of halves goes beyond them, is rounded once.
   Value reduce(const Reduction& reduction) {
+    const DType own = all_.dtype();
+    if (is_float(own) && byte_size(own) < 4) all_ = convert(all_, DType::f32);
+    const Value out = reduced(reduction);
+    return is_float(own) && is_float(out.dtype()) ? convert(out, own) : out;
+  }
+
+ private:
+  Value reduced(const Reduction& reduction) {
     switch (reduction.kind) {
       case Kind::min: return extreme(true);
       case Kind::max: return extreme(false);
       case Kind::sum:
-        if (all_.dtype() == DType::boolean) all_ = convert(all_, DType::i32);  // counts, as NumPy does
+        if (!is_float(all_.dtype())) all_ = convert(all_, keras::sum_type(all_.dtype()));  // truths are counted, small numbers add up
         return sum(numbers(), {0});
       case Kind::vote: return vote();
       case Kind::softvote: return winner(mean_of_members());
@@ -99,7 +109,6 @@ class Reducer {
     }
   }
 
- private:
   bool ignores() const { return input_.ignore_nan && is_float(all_.dtype()); }
 
   void as_floats() {
