@@ -16,6 +16,7 @@
 #include "tutti/base/disk_cache.h"
 #include "tutti/base/error.h"
 #include "tutti/graph/build.h"
+#include "tutti/graph/compose.h"
 #include "tutti/run/batch_predictor.h"
 #include "tutti/run/manifest.h"
 
@@ -122,6 +123,20 @@ TEST(ensemble, weights_are_relative) {
   }
 }
 
+// A number a sample, without an axis of its own.
+class Number : public MadeModel {
+ public:
+  explicit Number(float factor) : MadeModel({"x", DType::f32, {-1, 1}}), factor_(factor) {}
+  Graph lower(const keras::LowerOptions& options) const override {
+    Graph graph;
+    graph.output("y", squeeze(graph.input("x", input_types(options)[0]), {1}) * factor_);
+    return graph;
+  }
+
+ private:
+  double factor_;
+};
+
 TEST(ensemble, votes_for_classes) {
   // Classes of x = 1: members vote 0, 1, 1; the mean is largest for 2.
   const std::vector<std::vector<float>> factors{{0.5f, 0.1f, 0.4f}, {0.1f, 0.5f, 0.4f}, {0, 0.51f, 0.49f}};
@@ -134,6 +149,11 @@ TEST(ensemble, votes_for_classes) {
   const Ensemble binary(lines({{0.6f}, {0.9f}, {0.1f}, {0.2f}}), {parse_reductions("vote,softvote")});
   EXPECT_EQ(predict(binary, {1})[0], std::vector<float>{0});  // two to two: the first class
   EXPECT_EQ(predict(binary, {1})[1], std::vector<float>{0});  // 0.45
+  std::vector<Ensemble::Member> numbers;
+  for (float factor : {0.6f, 0.9f, 0.1f}) numbers.push_back({"number", std::make_shared<const Number>(factor)});
+  const Ensemble flat(std::move(numbers), {parse_reductions("vote,softvote")});
+  EXPECT_EQ(predict(flat, {1, 2, 0})[0], (std::vector<float>{1, 1, 0}));
+  EXPECT_EQ(predict(flat, {1, 2, 0})[1], (std::vector<float>{1, 1, 0}));
 }
 
 TEST(ensemble, is_a_member_like_any_other) {
