@@ -59,7 +59,7 @@ class SeriesReader {
     fail<InvalidArgument>(
         "series", "{}: there is no column '{}' ({}){}; the columns are {}{}{}", escape(file_), escape(name, 40), option,
         did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "",
-        names.size() == 1 && names[0].find_first_of(";\t") != names[0].npos ? "; hint: fields are separated by commas" : "");
+        names.size() == 1 && names[0].find('|') != names[0].npos ? "; hint: fields are separated by commas, semicolons or tabs" : "");
   }
 
   // The first row helps to find the time.
@@ -118,7 +118,7 @@ class SeriesReader {
         numbers_.push_back(missing_value);
         continue;
       }
-      auto value = parse_double(row[at]);
+      auto value = csv_.parse(row[at]);
       if (!value || !std::isfinite(*value))
         csv_.refuse(
             at, fmt::format("is not a finite number; got '{}'; hint: an empty field, NA or NaN is a missing value", escape(row[at], 40)));
