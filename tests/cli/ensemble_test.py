@@ -197,6 +197,11 @@ class Ensembles(program.ProgramTest):
         for words in ([inner, self.members[2]], [outer], [inner, "--add", inner]):
             self.refuse(1, "would be a member of itself", "ensemble", *words, "-o", inner)
         self.assertEqual(inner.read_text(), before)
+        folder = self.folder / "all"
+        folder.mkdir()
+        (folder / "a.keras").write_bytes(self.members[0].read_bytes())
+        self.make("all/both.keras", members=[folder])
+        self.refuse(1, "both.keras' would be a member of itself", "ensemble", folder, "-o", folder / "both.keras")  # once more
 
     def test_manifests_that_multiply_are_bounded(self):
         model = f"'{self.members[0]}', "
