@@ -173,6 +173,42 @@ class Ensembles(program.ProgramTest):
             self.make("many.toml", members=words)
             self.check(self.predict(self.folder / "many.toml")["mean"], self.answers[0])
 
+    def test_folders_whose_names_look_like_patterns_or_are_links(self):
+        folder = self.folder / "run[1]"
+        folder.mkdir()
+        for file in self.members[:2]:
+            (folder / file.name).write_bytes(file.read_bytes())
+        (folder / "all.toml").write_text("members = ['?.*']")
+        self.check(self.predict(folder / "all.toml")["mean"], np.mean(self.answers[:2], axis=0))
+        deep = self.folder / "deep" / "er"
+        deep.mkdir(parents=True)
+        (self.folder / "link").symlink_to(deep)
+        made = self.make("link/out.toml", members=[folder / "a.keras"])
+        self.assertIn('"../../run[1]/a.keras"', made.read_text())
+        self.check(self.predict(made)["mean"], self.answers[0])
+        (self.folder / "newest").symlink_to(folder)  # one that stays a link
+        made = self.make("newest.toml", members=[self.folder / "newest" / "a.keras"])
+        self.assertIn('"newest/a.keras"', made.read_text())
+
+    def test_a_manifest_is_no_member_of_itself(self):
+        inner = self.make("inner.toml", members=self.members[:2])
+        outer = self.make("outer.toml", members=[inner, self.members[2]])
+        before = inner.read_text()
+        for words in ([inner, self.members[2]], [outer], [inner, "--add", inner]):
+            self.refuse(1, "would be a member of itself", "ensemble", *words, "-o", inner)
+        self.assertEqual(inner.read_text(), before)
+        folder = self.folder / "all"
+        folder.mkdir()
+        (folder / "a.keras").write_bytes(self.members[0].read_bytes())
+        self.make("all/both.keras", members=[folder])
+        self.refuse(1, "both.keras' would be a member of itself", "ensemble", folder, "-o", folder / "both.keras")  # once more
+
+    def test_manifests_that_multiply_are_bounded(self):
+        model = f"'{self.members[0]}', "
+        (self.folder / "inner.toml").write_text(f"members = [{model * 60_000}]")
+        (self.folder / "outer.toml").write_text(f"members = ['inner.toml', {model * 60_000}]")
+        self.refuse(1, "an ensemble has at most 100000 members", "inspect", self.folder / "outer.toml")
+
     def test_members_of_a_manifest_come_and_go(self):
         old = self.make("old.toml", "--reduce", "mean,max", members=self.members[:2])
         new = self.make("new.toml", "--add", self.members[2], "--drop", "a", members=[old])

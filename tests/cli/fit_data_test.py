@@ -60,7 +60,7 @@ class FitData(FitTest):
         }.items():
             self.refuse_jobs(self.job(keys), words)
         self.write_csv("f.csv", ["a", "b", "b", "kind"], [(*x[:3], "" if i == 7 else "cat") for i, x in enumerate(self.x)])
-        (self.folder / "g.csv").write_text("a;b;c;kind\n" + "1;2;3;4\n" * 5)
+        (self.folder / "g.csv").write_text("a|b|c|kind\n" + "1|2|3|4\n" * 5)
         for keys, words in {
             'x = { file = "f.csv", columns = ["a", "b"] }\ny = "y.npy"': "'f.csv' has 2 columns 'b'; hint: by place",
             'x = { file = "f.csv", columns = [0, 1, 2] }\ny = { columns = ["kind"], classes = true }': "line 9, column 4 ('kind'): is empty",

@@ -389,6 +389,18 @@ class Plots(ForecastTest):
                 self.assertIn(classes.count(name) - count * series, (0, 1), name)
             self.assertIn("prefers-color-scheme: dark", root.find("{*}style").text)
 
+    def test_a_member_that_runs_away_stays_in_its_panel(self):
+        wild = dense(4, seed=2)
+        wild.layers[-1].bias.assign([50.0])
+        for model, name in ((dense(4, seed=0), "m0.keras"), (dense(4, seed=1), "m1.keras"), (wild, "wild.keras")):
+            self.save(model, name)
+        self.forecast("--horizon", 4, "--member", "m1.keras", "--member", "wild.keras", "--quantiles", "0.2,0.5", "--plot", "p.svg", model="m0.keras")
+        root = xml.etree.ElementTree.parse(self.folder / "p.svg").getroot()
+        panel = next(e for e in root.iter() if e.get("class") == "panel")
+        frame = next(e for e in panel if e.tag.endswith("svg"))
+        self.assertEqual(frame.get("viewBox").split(), [panel.get("data-" + name) for name in ("left", "top", "width", "height")])
+        self.assertEqual([e.get("class") for e in frame], ["member"] * 3)
+
     def test_at_most_twelve_series_are_drawn_and_it_says_so(self):
         root = xml.etree.ElementTree.fromstring(self.draw("svg", 15))
         self.assertEqual([e.get("class") for e in root.iter()].count("panel"), 12)

@@ -36,6 +36,18 @@ TEST(Csv, ReadsNumbersWithAndWithoutAHeader) {
   EXPECT_EQ(values_of("\"a\",\"b, with \"\"quotes\"\"\nand lines\"\n\"1\", +2.5 \n -3\t,\"4e-3\" \n"), wanted);
 }
 
+TEST(Csv, SemicolonsAndTabsSeparateWhereTheFirstRowHasNoComma) {
+  const std::vector<double> wanted = {1, 2.5, -3, 0.004};
+  EXPECT_EQ(values_of("a;b\n1;2,5\n-3;4e-3\n"), wanted);
+  EXPECT_EQ(values_of("\xef\xbb\xbf\"a, b\" ; c\r\n1 ;\"2,5\"\r\n-3;,004\r\n"), wanted);
+  EXPECT_EQ(values_of("1;2.5\n-3;4e-3\n"), wanted);
+  EXPECT_EQ(values_of("a\tb\n1\t 2.5\n-3\t4e-3\n"), wanted);
+  EXPECT_EQ(values_of("1\t2.5\n-3\t4e-3\n"), wanted);
+  EXPECT_EQ(values_of("a\t\n1\n2.5\t\n-3\n\t4e-3\n"), wanted);  // blanks around one column
+  EXPECT_PRED2(contains, message_of<Error>([] { values_of("a\tb\tc\n1\t\t3\n"); }), "column 2 ('b'): is empty");
+  EXPECT_PRED2(contains, message_of<Error>([] { values_of("a\tb\n1\t2,500\n"); }), "got '2,500'");  // perhaps thousands
+}
+
 TEST(Csv, NamesTheColumnsOfAHeader) {
   EXPECT_EQ(reader_of("\"say \"\"a\"\"\",b \n1,2\n").names(), (std::vector<std::string>{"say \"a\"", "b"}));
   EXPECT_TRUE(reader_of("1,2\n").names().empty());
@@ -147,9 +159,11 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenTable{"short_row", "1,2,3\n4,5\n", "line 2 has 2 fields; the rows before it have 3"},
         BrokenTable{"long_row", "a\n4,5\n", "line 2 has 2 fields; the rows before it have 1"},
         BrokenTable{"blank_line", "1\n2\n\n3\n", "line 3 is blank; blank lines stand at the end only"},
-        BrokenTable{"decimal_commas", "a;b\n1,5;2\n",
-                    "line 2 has 2 fields; the rows before it have 1; hint: fields are separated by commas"},
-        BrokenTable{"semicolons", "a;b\n1;2\n", "got '1;2'; hint: fields are separated by commas"},
+        BrokenTable{"bars", "a|b\n1|2\n", "got '1|2'; hint: fields are separated by commas"},
+        BrokenTable{"decimal_commas_alone", "1,5;2,5\n", "got '5;2'; hint: fields are separated by commas; by semicolons or tabs where"},
+        BrokenTable{"thousands", "a;b\n1.234,5;2\n", "line 2, column 1 ('a'): is not a number (or beyond float64); got '1.234,5'"},
+        BrokenTable{"two_commas", "a;b\n1,234,5;2\n", "got '1,234,5'"},
+        BrokenTable{"comma_after_a_first_row_without", "a\n4,5\n", "line 2 has 2 fields; the rows before it have 1"},
         BrokenTable{"decimal_comma", "a,b\n\"1,5\",2\n", "line 2, column 1 ('a'): is not a number (or beyond float64); got '1,5'"},
         BrokenTable{"too_large", "1e999\n1\n2e999\n", "line 3, column 1 ('1e999'): is not a number (or beyond float64); got '2e999'"},
         BrokenTable{"two_signs", "1\n+-1\n", "got '+-1'"}, BrokenTable{"hexadecimal", "1\n0x10\n", "got '0x10'"},

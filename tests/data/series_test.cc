@@ -42,6 +42,17 @@ TEST(series, every_way_to_write_nothing) {
   EXPECT_EQ(
       table_of("t,y\n1,1\n2,\n3,3\n4,na\n5,5\n6,N/A\n7,7\n8,null\n9,9\n10,NaN\n11,11\n12,None\n13,13\n", {"y", {}, "t"}).series[0].target,
       (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(
+      table_of("t,y\n1,1\n2,#N/A\n3,3\n4,<NA>\n5,5\n6,.\n7,7\n8,-\n9,9\n10,?\n11,11\n12,-nan\n13,13\n", {"y", {}, "t"}).series[0].target,
+      (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(table_of("date,y\n2020-01-01,1\n,\n2020-01-02,2\n,\n,\n").series[0].target, (Numbers{1, 2}));  // rows of a spreadsheet's end
+  EXPECT_PRED2(contains, refusal_of_table("date,y\n2020-01-01,1\n,2\n"), "line 3: is not a time");
+}
+
+TEST(series, semicolons_and_decimal_commas) {
+  const SeriesTable table = table_of("date;y;x\n2020-01-01;1,5;3\n2020-01-02;;4,25\n2020-01-03;2;NA\n", {"y", {"x"}});
+  EXPECT_EQ(table.series[0].target, (Numbers{1.5, 1.75, 2}));
+  EXPECT_EQ(table.series[0].features[0], (Numbers{3, 4.25, 4.25}));
 }
 
 TEST(series, it_goes_from_the_first_to_the_last_known_target) {
@@ -76,7 +87,7 @@ TEST(series, the_time_column_is_found) {
 TEST(series, what_is_wrong_is_named) {
   EXPECT_PRED2(contains, refusal_of_table("month,sales\n2020-01,1\n", {"sale"}),
                "there is no column 'sale' (--target) (did you mean 'sales'?); the columns are 'month', 'sales'");
-  EXPECT_PRED2(contains, refusal_of_table("month;y\n2020-01;1\n"), "the columns are 'month;y'; hint: fields are separated by commas");
+  EXPECT_PRED2(contains, refusal_of_table("month|y\n2020-01|1\n"), "the columns are 'month|y'; hint: fields are separated by commas");
   EXPECT_PRED2(contains, refusal_of_table("month,y,y\n2020-01,1,2\n"), "2 columns are named 'y'");
   EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,1\n2020-02,2\n2020-01,3\n"),
                "lines 2 and 4 have the same time; hint: --id COLUMN");

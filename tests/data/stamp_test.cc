@@ -56,6 +56,14 @@ TEST(stamps, every_format_is_written_as_it_was_read) {
                                  "2020-Q2",
                                  "2020Q3",
                                  "2020-01-31T10:30",
+                                 "2020-01-31T10",
+                                 "2020-01-31 09+01:00",
+                                 "1/31/2020, 9:30:15 AM",
+                                 "2020-031",
+                                 "2020-366T10:30",
+                                 "2020013109",
+                                 "202001310930",
+                                 "20200131093015",
                                  "2020-01-31 10:30:15",
                                  "2020-01-31T10:30:15.25",
                                  "2020-01-31T10:30:15.000001Z",
@@ -147,6 +155,16 @@ TEST(stamps, names_of_months_weeks_and_halves_of_the_day) {
   EXPECT_EQ(followed({"1.0", "2.0"}), (Texts{"steps of 1", "3.0", "4.0"}));
 }
 
+TEST(stamps, numbers_are_days_with_a_clock_where_all_of_them_can_be) {
+  EXPECT_EQ(followed({"2020022822", "2020022823"}), (Texts{"hourly", "2020022900", "2020022901"}));
+  EXPECT_EQ(followed({"202002282345", "202002290000"}, 1), (Texts{"every 15 minutes", "202002290015"}));
+  EXPECT_EQ(followed({"20201231235959", "20210101000000"}, 1), (Texts{"every second", "20210101000001"}));
+  EXPECT_EQ(followed({"1700000000", "1700003600"}, 1), (Texts{"hourly", "1700007200"}));
+  EXPECT_EQ(followed({"1900010100", "1900013700"}, 1), (Texts{"hourly", "1900017300"}));  // no day 37
+  EXPECT_EQ(followed({"2020-02-28T23", "2020-02-29T00"}, 1), (Texts{"hourly", "2020-02-29T01"}));
+  EXPECT_EQ(followed({"2020-365", "2020-366"}, 1), (Texts{"daily", "2021-001"}));
+}
+
 TEST(stamps, the_column_decides_between_day_and_month) {
   const int64_t second_of_january = column_of({"2020-01-02"}).ticks[0], first_of_february = column_of({"2020-02-01"}).ticks[0];
   EXPECT_EQ(column_of({"01/02/2020", "01/31/2020"}).ticks[0], second_of_january);
@@ -164,11 +182,14 @@ TEST(stamps, what_is_no_time_is_refused_with_its_line) {
                                  "2021-02-29",
                                  "20-01-01",
                                  "2020-01-01T24:00",
-                                 "2020-01-01T10",
                                  "2020-01-01T10:60",
                                  "2020-01-01X10:00",
                                  "2020-01-01T10:00:00.",
                                  "2020-01-01T10:00:00.1234567",
+                                 "2021-366",
+                                 "2020-000",
+                                 "2020-01-01,10:00",
+                                 "2020-01-01T10h",
                                  "2021-W53",
                                  "2021-W00",
                                  "2021-W05-8",

@@ -16,6 +16,7 @@
 #include "tutti/base/disk_cache.h"
 #include "tutti/base/error.h"
 #include "tutti/graph/build.h"
+#include "tutti/graph/compose.h"
 #include "tutti/run/batch_predictor.h"
 #include "tutti/run/manifest.h"
 
@@ -122,6 +123,20 @@ TEST(ensemble, weights_are_relative) {
   }
 }
 
+// A number a sample, without an axis of its own.
+class Number : public MadeModel {
+ public:
+  explicit Number(float factor) : MadeModel({"x", DType::f32, {-1, 1}}), factor_(factor) {}
+  Graph lower(const keras::LowerOptions& options) const override {
+    Graph graph;
+    graph.output("y", squeeze(graph.input("x", input_types(options)[0]), {1}) * factor_);
+    return graph;
+  }
+
+ private:
+  double factor_;
+};
+
 TEST(ensemble, votes_for_classes) {
   // Classes of x = 1: members vote 0, 1, 1; the mean is largest for 2.
   const std::vector<std::vector<float>> factors{{0.5f, 0.1f, 0.4f}, {0.1f, 0.5f, 0.4f}, {0, 0.51f, 0.49f}};
@@ -134,6 +149,11 @@ TEST(ensemble, votes_for_classes) {
   const Ensemble binary(lines({{0.6f}, {0.9f}, {0.1f}, {0.2f}}), {parse_reductions("vote,softvote")});
   EXPECT_EQ(predict(binary, {1})[0], std::vector<float>{0});  // two to two: the first class
   EXPECT_EQ(predict(binary, {1})[1], std::vector<float>{0});  // 0.45
+  std::vector<Ensemble::Member> numbers;
+  for (float factor : {0.6f, 0.9f, 0.1f}) numbers.push_back({"number", std::make_shared<const Number>(factor)});
+  const Ensemble flat(std::move(numbers), {parse_reductions("vote,softvote")});
+  EXPECT_EQ(predict(flat, {1, 2, 0})[0], (std::vector<float>{1, 1, 0}));
+  EXPECT_EQ(predict(flat, {1, 2, 0})[1], (std::vector<float>{1, 1, 0}));
 }
 
 TEST(ensemble, is_a_member_like_any_other) {
@@ -141,6 +161,54 @@ TEST(ensemble, is_a_member_like_any_other) {
   std::vector<Ensemble::Member> members = lines({{1}, {2}});
   members.push_back({"inner", inner});
   expect_near(predict(Ensemble(std::move(members), {parse_reductions("sum")}), {1})[0], {6});
+}
+
+// A line whose output is of another type.
+class Converted : public Line {
+ public:
+  Converted(std::vector<float> factors, DType dtype) : Line(factors, Ints{-1, std::ssize(factors)}), factors_(factors), dtype_(dtype) {}
+  Graph lower(const keras::LowerOptions& options) const override {
+    Graph graph;
+    const Value x = convert(graph.input(inputs()[0].name, input_types(options)[0]), DType::f64);
+    const std::vector<double> factors(factors_.begin(), factors_.end());
+    graph.output("y", convert(x * constant<double>(graph, {std::ssize(factors)}, factors), dtype_));
+    return graph;
+  }
+
+ private:
+  std::vector<float> factors_;
+  DType dtype_;
+};
+
+Ensemble converted(const std::vector<std::pair<float, DType>>& members, std::string_view reductions, bool ignore_nan = false) {
+  std::vector<Ensemble::Member> out;
+  for (const auto& [factor, dtype] : members)
+    out.push_back({"m" + std::to_string(out.size()), std::make_shared<const Converted>(std::vector<float>{factor}, dtype)});
+  return Ensemble(std::move(out), {parse_reductions(reductions), {}, ignore_nan});
+}
+
+TEST(ensemble, halves_and_small_numbers_have_room_on_the_way) {
+  constexpr auto f16 = DType::f16, u8 = DType::u8;
+  for (bool ignore_nan : {false, true}) {
+    const Ensemble halves =
+        converted({{20000, f16}, {40000, f16}, {20000, f16}, {40000, f16}}, "mean,std,median,quantile:0.25", ignore_nan);
+    const auto got = predict(halves, {1});
+    const std::vector<float> expected{30000, 10000, 30000, 20000};
+    for (size_t i = 0; i < expected.size(); ++i) expect_near(got[i], {expected[i]});
+    EXPECT_EQ(halves.lower({}).type(halves.lower({}).outputs()[0].value).dtype, f16);
+  }
+  expect_near(predict(converted({{200, u8}, {100, u8}}, "sum"), {1})[0], {300});
+}
+
+TEST(ensemble, members_of_several_types_lose_nothing) {
+  constexpr float a = 8193, b = 8195;  // whose product has 27 bits
+  for (const auto& [narrow, wide] : {std::pair(DType::i32, DType::i64), std::pair(DType::f32, DType::f64)}) {
+    auto ensemble = std::make_shared<const Ensemble>(converted({{1, narrow}, {b, wide}}, "max"));
+    const auto got = BatchPredictor(ensemble, {.batch = 1}).predict({Tensor::of<float>({1, 1}, std::vector<float>{a})});
+    EXPECT_EQ(got[0].dtype(), wide);
+    const Tensor precise = got[0].converted(DType::f64);
+    EXPECT_EQ(precise.as<double>()[0], double{a} * double{b});
+  }
 }
 
 TEST(ensemble, adapts_axes_of_one_and_names_of_inputs) {

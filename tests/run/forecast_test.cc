@@ -242,6 +242,14 @@ TEST(forecast, scores_are_those_made_by_hand) {
   EXPECT_NEAR(*result.naive.mase, (8 / 4.5 + 4 / 4.25) / 4, 1e-6);
 }
 
+TEST(forecast, errors_whose_squares_are_no_numbers_are_scored) {
+  for (double unit : {1e-250, 1e250}) {
+    ScoreSum sum({}, false);
+    for (double truth : {3.0, -4.0}) sum.add(truth * unit, 0, {}, {});
+    EXPECT_NEAR(sum.scores().rmse / unit, std::sqrt(12.5), 1e-12);
+  }
+}
+
 TEST(forecast, coverage_counts_what_lies_in_the_band) {
   SeriesTable table = eight_values();
   ForecastOptions options = options_of(1);

@@ -91,6 +91,10 @@ void make(Console& console, const EnsembleSettings& settings) {
     Progress progress(console, "load", static_cast<int64_t>(paths.size()));
     members = load_members(paths, [&](int64_t done, int64_t) { progress.update(done); });
   }
+  for (const std::string& path : paths)  // a folder has what was written into it the last time
+    if (names_file(path, settings.output))
+      fail<InvalidArgument>("ensemble", "'{}' would be a member of itself, by '{}'; hint: another -o, or --add, which changes a manifest",
+                            settings.output, path);
   const Ensemble ensemble(std::move(members), chosen);
   const Graph graph = ensemble.lower({1, shapes_with(ensemble, 1, ensemble.probe_extent()), nullptr});  // outputs go together, or it throws
   if (as_keras) {

@@ -16,7 +16,6 @@ constexpr size_t read_bytes = 1 << 20;
 // Budgets of one row: those of an image of 512 x 512 pixels fit.
 constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 
-bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 
 std::optional<int64_t> parse_int(std::string_view text) {
@@ -24,7 +23,11 @@ std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc{} && stop == end) return value;
-  auto real = parse_double(text);  // 3.0, 1e3, +5
+  return {};
+}
+
+// 3.0, 1e3, +5
+std::optional<int64_t> whole(std::optional<double> real) {
   constexpr double bound = 9223372036854775808.0;
   if (!real || *real != std::trunc(*real) || *real < -bound || *real >= bound) return {};
   return static_cast<int64_t>(*real);
@@ -66,9 +69,10 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
   if (buffer_.starts_with("\xff\xfe") || buffer_.starts_with("\xfe\xff"))
     fail<Unsupported>("csv", "{}: is UTF-16 text; hint: save it as UTF-8", file_);
   if (buffer_.starts_with("\xef\xbb\xbf")) at_ = 3;
+  find_separator();
   if (!next_row()) fail<InvalidArgument>("csv", "{}: is empty; expected rows of numbers, with or without a header", file_);
   columns_ = fields_.size();
-  auto is_number = [&](const Field& field) { return parse_double(text(field)).has_value(); };
+  auto is_number = [&](const Field& field) { return parse(text(field)).has_value(); };
   if (header == CsvHeader::present || (header == CsvHeader::detect && std::none_of(fields_.begin(), fields_.end(), is_number))) {
     for (const Field& field : fields_) names_.push_back(unquoted(field));
   } else {
@@ -76,6 +80,30 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
     first_row_counts_ = header == CsvHeader::detect && columns_ > 1;
     for (size_t i = 0; i < columns_; ++i) first_row_counts_ = first_row_counts_ && text(fields_[i]) == std::to_string(i);
   }
+}
+
+// By the first row, or by so much of it as was read at once.
+void CsvReader::find_separator() {
+  bool quoted = false, has_semicolon = false, has_tab = false, ends_in_tab = false;
+  for (size_t at = at_; at < buffer_.size() && (quoted || !ends_line(buffer_[at])); ++at) {
+    const char c = buffer_[at];
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == ',') return;
+    has_semicolon = has_semicolon || c == ';';
+    has_tab = has_tab || (ends_in_tab && !is_blank(c));
+    ends_in_tab = c == '\t' || (ends_in_tab && is_blank(c));
+  }
+  separator_ = has_semicolon ? ';' : has_tab ? '\t' : ',';
+}
+
+std::optional<double> CsvReader::parse(std::string_view text) const {
+  const auto found = parse_double(text);
+  const size_t comma = text.find(',');
+  if (found || separator_ != ';' || comma == text.npos || text.find('.') != text.npos) return found;
+  std::string pointed(text);
+  pointed[comma] = '.';
+  return parse_double(pointed);
 }
 
 Tensor CsvReader::next(int64_t count, DType dtype) {
@@ -124,13 +152,8 @@ bool CsvReader::next_row() {
       if (!blank()) refuse_line(first, "is blank; blank lines stand at the end only");
     return false;
   }
-  if (columns_ != 0 && fields_.size() != columns_) {
-    const bool others = columns_ == 1 && std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
-                          return text(field).find_first_of(";\t") != std::string_view::npos;
-                        });
-    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}{}", fields_.size(), columns_,
-                                   others ? "; hint: fields are separated by commas, the decimal point is a point" : ""));
-  }
+  if (columns_ != 0 && fields_.size() != columns_)
+    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}", fields_.size(), columns_));
   return true;
 }
 
@@ -146,7 +169,7 @@ bool CsvReader::split_line() {
   do {
     if (fields_.size() == most_fields) refuse_line(line_, fmt::format("has more than {} fields", most_fields));
     fields_.push_back(split_field());
-  } while (more() && buffer_[at_] == ',' && ++at_);
+  } while (more() && buffer_[at_] == separator_ && ++at_);
   if (more() && buffer_[at_] == '\r') ++at_;
   if (more() && buffer_[at_] == '\n') ++at_;
   ++lines_;
@@ -155,12 +178,12 @@ bool CsvReader::split_line() {
 
 // Leaves at_ on the comma or the line's end.
 CsvReader::Field CsvReader::split_field() {
-  while (more() && is_space(buffer_[at_])) ++at_;
+  while (more() && is_blank(buffer_[at_])) ++at_;
   if (!more() || buffer_[at_] != '"') {
     Field field{at_, at_, false};
-    while (more() && buffer_[at_] != ',' && !ends_line(buffer_[at_])) ++at_;
+    while (more() && buffer_[at_] != separator_ && !ends_line(buffer_[at_])) ++at_;
     field.end = at_;
-    while (field.end > field.begin && is_space(buffer_[field.end - 1])) --field.end;
+    while (field.end > field.begin && is_blank(buffer_[field.end - 1])) --field.end;
     return field;
   }
   Field field{++at_, 0, true};
@@ -171,8 +194,8 @@ CsvReader::Field CsvReader::split_field() {
     field.end = at_++;
     if (!more() || buffer_[at_] != '"') break;
   }
-  while (more() && is_space(buffer_[at_])) ++at_;
-  if (more() && buffer_[at_] != ',' && !ends_line(buffer_[at_]))
+  while (more() && is_blank(buffer_[at_])) ++at_;
+  if (more() && buffer_[at_] != separator_ && !ends_line(buffer_[at_]))
     refuse_line(line_, fmt::format("has text after a closing quote in field {}", fields_.size() + 1));
   return field;
 }
@@ -199,17 +222,17 @@ T CsvReader::number(size_t column) const {
   std::string_view written = text(fields_[column]);
   std::optional<T> value;
   if constexpr (std::is_same_v<T, double>)
-    value = parse_double(written);
-  else
-    value = parse_int(written);
+    value = parse(written);
+  else if (value = parse_int(written); !value)
+    value = whole(parse(written));
   if (value) return *value;
   if (written.empty()) refuse(column, "is empty; hint: leave no value out, or write nan for a float input that may have gaps");
   std::string shown = escape(written, 40);
-  if (auto real = parse_double(written); real && std::is_same_v<T, int64_t>)
+  if (auto real = parse(written); real && std::is_same_v<T, int64_t>)
     refuse(column, fmt::format("expected a whole number; got '{}'", shown));
   std::string hint;
-  if (written.find_first_of(";\t") != written.npos)
-    hint = "; hint: fields are separated by commas, the decimal point is a point";
+  if (written.find_first_of(";\t|") != written.npos)
+    hint = "; hint: fields are separated by commas; by semicolons or tabs where the first row has no comma";
   else if (line_ == 1)
     hint = "; hint: a header has no numbers in it";
   refuse(column, fmt::format("is not a number (or beyond float64); got '{}'{}", shown, hint));

@@ -16,7 +16,8 @@ enum class CsvHeader { detect, present, absent };  // detect: the first row is o
 
 // Every field below the header is a number. An empty one is an error, because a missing value that turns into a prediction is damage
 // nobody sees (a "nan" written out is taken). Rows have equally many fields; blank lines stand at the end only. Quotes, \r\n and a UTF-8
-// byte order mark are understood, the locale is not asked.
+// byte order mark are understood, the locale is not asked. Where the first row has no comma, semicolons or tabs separate; between
+// semicolons a number may have a decimal comma.
 class CsvReader {
  public:
   // `file` names the source in messages.
@@ -33,6 +34,8 @@ class CsvReader {
   // The next row as text, without quotes and outer spaces; false at the end of the file.
   bool next_text(std::vector<std::string>& fields);
   int64_t line() const { return line_; }  // on which the row at hand begins
+  // A field as a number, as parse_double() reads it but for the decimal comma.
+  std::optional<double> parse(std::string_view text) const;
   // Throws InvalidArgument with the line and the column of the row at hand.
   [[noreturn]] void refuse(size_t column, std::string_view why) const;
 
@@ -41,6 +44,8 @@ class CsvReader {
     size_t begin, end;  // in buffer_, without quotes and outer spaces
     bool quoted;
   };
+  void find_separator();
+  bool is_blank(char c) const { return c == ' ' || (c == '\t' && separator_ != '\t'); }
   bool next_row();  // splits the next row into fields_; false at the end
   bool split_line();
   Field split_field();
@@ -58,6 +63,7 @@ class CsvReader {
   size_t at_ = 0, row_begin_ = 0;
   int64_t line_ = 0, lines_ = 0;  // the line on which the row at hand begins; lines ended
   std::vector<Field> fields_;
+  char separator_ = ',';
   bool first_row_counts_ = false;
   bool pending_ = false;  // fields_ holds a row that next() has not given out
   size_t columns_ = 0;

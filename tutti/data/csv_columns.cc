@@ -18,9 +18,10 @@ size_t csv_place(const CsvReader& reader, const std::string& file, const std::st
   if (count > 1)
     fail<InvalidArgument>("fit", "'{}' has {} columns '{}'; hint: by place, counted from 0", escape(file), count, escape(name, 60));
   if (count == 0) {
-    const bool other = names.size() == 1 && names[0].find_first_of(";\t") != names[0].npos;
+    const bool other = names.size() == 1 && names[0].find('|') != names[0].npos;
     fail<InvalidArgument>("fit", "'{}' has no column '{}'{}{}{}", escape(file), escape(name, 60), did_you_mean(name, names),
-                          names.empty() ? "; its first row names none" : "", other ? "; hint: fields are separated by commas" : "");
+                          names.empty() ? "; its first row names none" : "",
+                          other ? "; hint: fields are separated by commas, semicolons or tabs" : "");
   }
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
@@ -45,7 +46,7 @@ std::vector<size_t> csv_places(const CsvReader& reader, const std::string& file,
 void read_csv(const std::string& file, const std::vector<size_t>& places, DType dtype, std::string_view hint, RowCollector& rows) {
   CsvReader reader(file);
   const auto number_at = [&](size_t place, const std::string& text) {
-    const auto number = parse_double(text);
+    const auto number = reader.parse(text);
     if (!number)
       reader.refuse(place, text.empty() ? "is empty" : fmt::format("holds '{}', which is no number; hint: {}", escape(text, 40), hint));
     if (!is_float(dtype) && *number != static_cast<double>(static_cast<int64_t>(std::clamp(*number, -9e15, 9e15))))

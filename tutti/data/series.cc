@@ -19,8 +19,8 @@ constexpr size_t most_series = 1'000'000;
 
 bool is_missing(std::string_view text) {
   if (text.size() > 4) return false;
-  const std::string lower = in_lower_case(text);
-  return lower.empty() || lower == "na" || lower == "n/a" || lower == "nan" || lower == "null" || lower == "none";
+  static constexpr std::string_view known[] = {"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "#na", "<na>", ".", "-", "?"};
+  return std::ranges::find(known, in_lower_case(text)) != std::end(known);
 }
 
 class SeriesReader {
@@ -34,7 +34,9 @@ class SeriesReader {
     if (!more) fail<InvalidArgument>("series", "{}: has a header and no rows", escape(file_));
     find_columns(row);
     StampReader stamps(fmt::format("{}: column '{}'", escape(file_), escape(columns_.time, 40)));
-    for (; more; more = csv_.next_text(row)) take(row, stamps);
+    for (; more; more = csv_.next_text(row))
+      if (std::any_of(row.begin(), row.end(), [](const auto& field) { return !field.empty(); }))
+        take(row, stamps);  // spreadsheets end in others
     StampColumn times = stamps.finish();
     ticks_ = std::move(times.ticks);
 
@@ -57,7 +59,7 @@ class SeriesReader {
     fail<InvalidArgument>(
         "series", "{}: there is no column '{}' ({}){}; the columns are {}{}{}", escape(file_), escape(name, 40), option,
         did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "",
-        names.size() == 1 && names[0].find_first_of(";\t") != names[0].npos ? "; hint: fields are separated by commas" : "");
+        names.size() == 1 && names[0].find('|') != names[0].npos ? "; hint: fields are separated by commas, semicolons or tabs" : "");
   }
 
   // The first row helps to find the time.
@@ -116,7 +118,7 @@ class SeriesReader {
         numbers_.push_back(missing_value);
         continue;
       }
-      auto value = parse_double(row[at]);
+      auto value = csv_.parse(row[at]);
       if (!value || !std::isfinite(*value))
         csv_.refuse(
             at, fmt::format("is not a finite number; got '{}'; hint: an empty field, NA or NaN is a missing value", escape(row[at], 40)));

@@ -32,6 +32,11 @@ class StampText {
   // Whatever follows.
   std::optional<int> take_two() { return tutti::take_digits(text_, 2, 2, true); }
   bool at_digit() const { return !text_.empty() && text_[0] >= '0' && text_[0] <= '9'; }
+  bool take(std::string_view word) {
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
   // Letters in either case.
   bool take_word(std::string_view word) {
     if (in_lower_case(text_.substr(0, word.size())) != word) return false;
@@ -107,16 +112,22 @@ bool take_zone(StampText& text, StampFormat& format) {
 // "T10:30:15.25+01:00", or nothing at all. False where it is neither.
 bool take_clock(StampText text, StampFormat& format, int64_t& clock) {
   if (text.done()) return true;
-  format.between = text.take_any("T t");
-  if (format.between == '\0') return false;
-  if (format.between == 't') format.between = 'T';
-  // 10:30:15, or 103015 as a whole.
+  if (text.take_any("Tt") == '\0') format.between = text.take(' ') ? " " : text.take(", ") ? ", " : "";
+  if (format.between.empty()) return false;
+  // 10:30:15, or 103015 as a whole, or 10.
   format.compact = !text.rest().substr(0, 3).ends_with(':') && !text.rest().substr(0, 2).ends_with(':');
   if (text.rest().starts_with('0')) format.hours = StampFormat::Hours::padded;
   const size_t before = text.size();
   auto hours = format.compact ? text.take_two() : text.take_digits(1, 2);
   if (!hours || !(format.compact || text.take(':'))) return false;
   if (!format.compact && before - text.size() == 2) format.hours = StampFormat::Hours::unpadded;
+  if (format.compact && !text.at_digit()) {
+    format.compact = false;
+    format.clock = StampFormat::Clock::hours;
+    if (!take_noon(text, format, *hours)) return false;
+    clock += *hours * (3600 * ticks_per_second);
+    return take_zone(text, format);
+  }
   auto minutes = text.take_two();
   if (!minutes || *minutes > 59) return false;
   format.clock = StampFormat::Clock::minutes;
@@ -139,6 +150,19 @@ bool take_clock(StampText text, StampFormat& format, int64_t& clock) {
 const StampLayout* layout_of(std::string_view pattern) {
   const auto layouts = stamp_layouts();
   return &*std::find_if(layouts.begin(), layouts.end(), [&](const StampLayout& layout) { return layout.pattern == pattern; });
+}
+
+// A number without the two digits a part of the clock that follow its date, and those as hours, minutes and seconds.
+struct SplitNumber {
+  int64_t date, hours = 0, minutes = 0, seconds = 0;
+};
+SplitNumber split_number(int64_t number, StampFormat::Clock clock) {
+  SplitNumber out{number};
+  const auto take_two = [&](int64_t& part) { part = out.date % 100, out.date /= 100; };
+  if (clock >= StampFormat::Clock::seconds) take_two(out.seconds);
+  if (clock >= StampFormat::Clock::minutes) take_two(out.minutes);
+  if (clock >= StampFormat::Clock::hours) take_two(out.hours);
+  return out;
 }
 
 // 20200131, or without days 202001.
@@ -244,6 +268,21 @@ void StampReader::decide_numbers(StampFormat& format) const {
            std::all_of(stamps_.begin(), stamps_.end(),
                        [&](const Stamp& s) { return s.format.fraction_digits == 0 && date_of_number(s.number, days).date().ok(); });
   };
+  // 2020013110, 202001311030, 20200131103015. Unix times would be those of 2030 to 2036, or of 1976, or much later, and all days and hours.
+  for (const auto clock : {StampFormat::Clock::hours, StampFormat::Clock::minutes, StampFormat::Clock::seconds}) {
+    const bool are_clocks = std::all_of(stamps_.begin(), stamps_.end(), [&](const Stamp& s) {
+      const auto [date, hours, minutes, seconds] = split_number(s.number, clock);
+      return date >= 1900'01'01 && date < 2101'01'01 && hours < 24 && minutes < 60 && seconds < 60 && s.format.fraction_digits == 0 &&
+             date_of_number(date, true).date().ok();
+    });
+    if (!are_clocks) continue;
+    format.layout = layout_of("%Y%m%d");
+    format.kind = format.layout->kind;
+    format.clock = clock;
+    format.compact = true;
+    format.between = "";
+    return;
+  }
   constexpr int64_t least_seconds = 100'000'000, span = 1000;  // from 1973 on
   int64_t least = least_seconds;
   for (int64_t unit : {1, 1'000, 1'000'000, 1'000'000'000}) {
@@ -279,14 +318,20 @@ int64_t StampReader::tick(const Stamp& stamp, const StampFormat& format, int64_t
     return stamp.number * (ticks_per_second / format.unix_unit) + stamp.clock / format.unix_unit;
   }
   StampDate date = stamp.date;
-  if (stamp.format.kind == StampKind::step) date = date_of_number(stamp.number, format.kind == StampKind::date);
+  int64_t clock = stamp.clock;
+  if (stamp.format.kind == StampKind::step) {
+    const auto [number, hours, minutes, seconds] = split_number(stamp.number, format.clock);
+    date = date_of_number(number, format.kind == StampKind::date);
+    clock = ((hours * 60 + minutes) * 60 + seconds) * ticks_per_second;
+  }
   if (format.layout != stamps_[0].format.layout && stamps_[0].format.layout) std::swap(date.month, date.day);
   const auto found = date.date();
   if (!found.ok() || date.year < 1) {
     if (date.week > 0) refuse(row, fmt::format("is no week of the calendar; got year {}, week {}", date.year, date.week));
+    if (date.yearday > 0) refuse(row, fmt::format("is no day of the calendar; got year {}, day {}", date.year, date.yearday));
     refuse(row, fmt::format("is no day of the calendar; got year {}, month {}, day {}", date.year, date.month, date.day));
   }
-  return day_of_date(found) * ticks_per_day + stamp.clock - stamp.format.offset();
+  return day_of_date(found) * ticks_per_day + clock - stamp.format.offset();
 }
 
 StampColumn StampReader::finish() {
@@ -303,7 +348,8 @@ StampColumn StampReader::finish() {
     out.ticks.push_back(tick(stamps_[row], out.format, static_cast<int64_t>(row)));
     if (out.ticks[row] > out.ticks[last]) last = row;
     const StampFormat& written = stamps_[row].format;
-    if (written.clock != StampFormat::Clock::none) out.format.between = written.between, out.format.compact = written.compact;
+    if (written.clock != StampFormat::Clock::none) out.format.between = written.between;
+    if (written.clock > StampFormat::Clock::hours) out.format.compact = written.compact;
     out.format.clock = std::max(out.format.clock, written.clock);
     out.format.fraction_digits = std::max(out.format.fraction_digits, written.fraction_digits);
     if (!written.noon.empty()) out.format.noon = written.noon;
@@ -348,8 +394,8 @@ std::string StampFormat::text(int64_t tick) const {
   const int64_t seconds = moment / ticks_per_second, hour = seconds / 3600;
   const int64_t shown = noon.empty() ? hour : (hour + 11) % 12 + 1;
   const std::string_view colon = compact ? "" : ":";
-  out += between + (hours == Hours::unpadded ? std::to_string(shown) : fmt::format("{:02}", shown)) +
-         fmt::format("{}{:02}", colon, seconds / 60 % 60);
+  out += fmt::format("{}{:0{}}", between, shown, hours == Hours::unpadded ? 1 : 2);
+  if (clock >= Clock::minutes) out += fmt::format("{}{:02}", colon, seconds / 60 % 60);
   if (clock >= Clock::seconds) out += fmt::format("{}{:02}", colon, seconds % 60);
   if (clock == Clock::fraction)
     out += "." + fmt::format("{:06}", moment % ticks_per_second).substr(0, static_cast<size_t>(fraction_digits));

@@ -1,8 +1,8 @@
 // Times as CSV files write them: one format a column, found over all of its rows, in which later times can be written too.
 //
 // Read are the layouts of stamp_layout.h (01/31/2020 and 31/01/2020: the column decides; where no row does, it is refused), dates with a
-// clock (T or a blank between, fractions to the microsecond, AM and PM, Z, UTC or an offset), Unix times in seconds to nanoseconds, and
-// whole numbers, which are steps (or years).
+// clock (T, a blank or a comma between, fractions to the microsecond, AM and PM, Z, UTC or an offset; or all in one number), Unix times in
+// seconds to nanoseconds, and whole numbers, which are steps (or years).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tutti {
 inline constexpr int64_t ticks_per_second = 1'000'000, ticks_per_day = 86'400 * ticks_per_second;
 
 struct StampFormat {
-  enum class Clock : uint8_t { none, minutes, seconds, fraction };
+  enum class Clock : uint8_t { none, hours, minutes, seconds, fraction };
   enum class Hours : uint8_t { any, padded, unpadded };  // 10:30, 09:30, 9:30
   enum class Zone : uint8_t { none, utc, offset };
   enum class Offset : uint8_t { hours, plain, colon };  // +01, +0100, +01:00
@@ -29,10 +29,10 @@ struct StampFormat {
   Hours hours = Hours::any;
   Zone zone = Zone::none;
   Offset offset_style = Offset::colon;
-  char between = 'T';          // of date and clock
-  bool compact = false;        // 103015
-  std::string_view noon;       // what follows the clock after noon, "PM" or " pm"; empty: hours go to 24
-  std::string_view zone_text;  // "Z" or " UTC"; before an offset "" or " "
+  bool compact = false;            // 103015
+  std::string_view between = "T";  // of date and clock; empty: 20210131103015 is a number in the file
+  std::string_view noon;           // what follows the clock after noon, "PM" or " pm"; empty: hours go to 24
+  std::string_view zone_text;      // "Z" or " UTC"; before an offset "" or " "
   int fraction_digits = 0, offset_minutes = 0;
   int64_t unix_unit = 1;  // of Unix times: how many a second
 

@@ -31,6 +31,7 @@ std::span<const StampLayout> stamp_layouts() {
       {"%b-%d-%Y", date},
       {"%Y-%b-%d", date},
       {"%Y %b %d", date},
+      {"%Y-%j", date},
       {"%Y-%m", month},
       {"%Y%m", month},
       {"%Y/%m", month},
@@ -109,6 +110,7 @@ class StampMatcher {
       case 'm': return digits(1, 2, touches, date.month);
       case 'd': return digits(1, 2, touches, date.day);
       case 'V': return digits(1, 2, touches, date.week) && date.week > 0;
+      case 'j': return digits(3, 3, false, date.yearday) && date.yearday > 0;
       case 'u': return digits(1, 1, false, date.weekday) && date.weekday >= 1 && date.weekday <= 7;
       case 'q': {
         int quarter = 0;
@@ -180,6 +182,7 @@ std::string layout_text(const StampLayout& layout, const StampStyle& style, std:
       case 'm': out += number(month); break;
       case 'd': out += number(static_cast<unsigned>(date.day())); break;
       case 'q': out += std::to_string((month + 2) / 3); break;
+      case 'j': out += fmt::format("{:03}", day - day_of_date(year / 1 / 1) + 1); break;
       case 'u': out += std::to_string(weekday + 1); break;
       case 'V': out += number((day - weekday + 3 - day_of_date(year / 1 / 1)) / 7 + 1); break;
       default: {
@@ -198,6 +201,10 @@ std::string layout_text(const StampLayout& layout, const StampStyle& style, std:
 std::chrono::year_month_day StampDate::date() const {
   const std::chrono::year_month_day whole(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                                           std::chrono::day(static_cast<unsigned>(day)));
+  if (yearday > 0) {
+    const auto found = date_of_day(day_of_date(std::chrono::year(year) / 1 / 1) + yearday - 1);
+    return found.year() == std::chrono::year(year) ? found : std::chrono::year_month_day{};
+  }
   if (week == 0) return whole;
   // The week of January 4 is the first.
   const int64_t fourth = day_of_date(std::chrono::year(year) / 1 / 4);

@@ -13,7 +13,7 @@ namespace tutti {
 
 enum class StampKind : uint8_t { step, unix_time, week, quarter, month, date };
 
-// %Y 2021, %m 01, %d 28, %b Jan or January, %q a quarter's number, %V an ISO week, %u its day; all else as it stands.
+// %Y 2021, %m 01, %d 28, %b Jan or January, %q a quarter's number, %V an ISO week, %u its day, %j a day of the year; all else as it stands.
 struct StampLayout {
   std::string_view pattern;
   StampKind kind;
@@ -33,6 +33,7 @@ struct StampStyle {
 struct StampDate {
   int year = 0, month = 1, day = 1;
   int week = 0, weekday = 1;                 // where the pattern has a week
+  int yearday = 0;                           // where it has a day of the year
   std::chrono::year_month_day date() const;  // not ok() where the calendar has no such day
 };
 

@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/graph/compose.h"
+#include "tutti/keras/promote.h"
 #include "tutti/transform/append.h"
 
 namespace tutti {
@@ -39,6 +40,13 @@ bool same_extents(const Ints& a, const Ints& b) {
 bool goes_with(const ModelInput& a, const ModelInput& b) {
   if (same_extents(a.shape, b.shape)) return true;
   return !has_open_extents(a) && !has_open_extents(b) && without_ones(a.shape) == without_ones(b.shape);
+}
+
+// What holds the values of both. Whole numbers and floats together are floats of 32 bits at least.
+DType common_type(DType a, DType b) {
+  if (a == b) return a;
+  if (is_float(a) != is_float(b)) return keras::result_type({DType::f32, is_float(a) ? a : b});
+  return keras::result_type({a, b});
 }
 
 std::string list_of(const std::vector<std::string>& lines) {
@@ -193,7 +201,7 @@ Value Ensemble::join(std::vector<Value> pieces, size_t first, size_t output) con
     const Ints own = without_first(piece.shape());
     if (member == first || without_ones(own) != without_ones(shape))
       lines.push_back(fmt::format("'{}' {}", members_[member].name, to_string(Shape(own))));
-    if (piece.dtype() != dtype) dtype = DType::f32;
+    dtype = common_type(dtype, piece.dtype());
     member += static_cast<size_t>(piece.extent(0));
   }
   if (lines.size() > 1)

@@ -12,7 +12,7 @@ void ScoreSum::add(double truth, double forecast, std::span<const double> foreca
   const double error = std::abs(truth - forecast);
   ++points_;
   absolute_ += error;
-  squared_ += error * error;
+  root_ = std::hypot(root_, error);  // squares may be beyond what errors are
   if (scale) {
     ++scaled_points_;
     scaled_ += error / *scale;
@@ -30,7 +30,7 @@ ForecastScores ScoreSum::scores() const {
   if (points_ == 0) return out;
   const auto points = static_cast<double>(points_);
   out.mae = absolute_ / points;
-  out.rmse = std::sqrt(squared_ / points);
+  out.rmse = root_ / std::sqrt(points);
   if (scaled_points_ > 0) out.mase = scaled_ / static_cast<double>(scaled_points_);
   for (double sum : pinball_) out.pinball.push_back(sum / points);
   if (has_band_) out.coverage = static_cast<double>(covered_) / points;

@@ -30,7 +30,7 @@ class ScoreSum {
   std::vector<double> quantiles_;
   bool has_band_;
   int64_t points_ = 0, scaled_points_ = 0, covered_ = 0;
-  double absolute_ = 0, squared_ = 0, scaled_ = 0;
+  double absolute_ = 0, root_ = 0, scaled_ = 0;  // root_: of the sum of squares
   std::vector<double> pinball_;
 };
 

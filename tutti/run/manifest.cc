@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t most_members = 100'000;
-constexpr int deepest = 8;  // manifests within manifests
+constexpr size_t most_members = 100'000;  // in all manifests of an ensemble together
+constexpr int deepest = 8;                // manifests within manifests
 
 bool has_extension(const fs::path& path, std::initializer_list<std::string_view> extensions) {
   const std::string own = path.extension().string();
@@ -48,16 +48,23 @@ std::vector<std::string> expand(const std::string& name) {
     return found;
   }
   if (name.find_first_of("*?[") == std::string::npos || fs::exists(path, error)) return {name};
-  if (path.parent_path().string().find_first_of("*?[") != std::string::npos)
+  const fs::path folder = path.parent_path();
+  if (folder.string().find_first_of("*?[") != std::string::npos && !fs::is_directory(folder, error))
     fail<InvalidArgument>("ensemble", "a pattern may stand for file names, not for folders; got '{}'", name);
-  auto found = entries(path.parent_path(), [&](const fs::path& entry) {
+  auto found = entries(folder, [&](const fs::path& entry) {
     return fnmatch(path.filename().c_str(), entry.filename().c_str(), FNM_PERIOD) == 0 && !fs::is_directory(entry, error);
   });
   if (found.empty()) fail<InvalidArgument>("ensemble", "no file fits '{}'", name);
   return found;
 }
 
-std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, int depth);
+// Where the loading of manifests within manifests stands.
+struct Nesting {
+  int depth = 0;
+  size_t* members;  // found so far, in all
+};
+
+std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, Nesting at);
 
 std::vector<std::string> texts(const Json& value, const char* key) {
   std::vector<std::string> out;
@@ -113,20 +120,23 @@ auto with_manifest(const std::string& path, F&& make) {
   }
 }
 
-std::shared_ptr<const Ensemble> load_manifest_within(const std::string& path, const LoadProgress& progress, int depth) {
-  if (depth > deepest) fail<InvalidArgument>("ensemble", "'{}' is within {} other manifests: do they name each other?", path, deepest);
+std::shared_ptr<const Ensemble> load_manifest_within(const std::string& path, const LoadProgress& progress, Nesting at) {
+  if (at.depth > deepest) fail<InvalidArgument>("ensemble", "'{}' is within {} other manifests: do they name each other?", path, deepest);
   return with_manifest(path, [&](const Manifest& manifest) {
-    return std::make_shared<const Ensemble>(load_all(manifest.members, progress, depth), manifest.options);
+    return std::make_shared<const Ensemble>(load_all(manifest.members, progress, at), manifest.options);
   });
 }
 
-std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, int depth) {
+void refuse_more_members() { fail<InvalidArgument>("ensemble", "an ensemble has at most {} members", most_members); }
+
+std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, const LoadProgress& progress, Nesting at) {
+  if (*at.members += paths.size(); *at.members > most_members) refuse_more_members();
   const auto names = member_names(paths);
   std::vector<Ensemble::Member> out;
   WeightPool pool(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) {
     if (is_manifest(paths[i])) {
-      out.push_back({names[i], load_manifest_within(paths[i], {}, depth + 1)});
+      out.push_back({names[i], load_manifest_within(paths[i], {}, {at.depth + 1, at.members})});
     } else {
       auto model = std::make_shared<const keras::Model>(keras::load(paths[i]));
       pool.add(*model);
@@ -137,6 +147,24 @@ std::vector<Ensemble::Member> load_all(const std::vector<std::string>& paths, co
   return out;
 }
 
+bool is_or_names(const std::string& path, const std::string& file, int depth) {
+  std::error_code error;
+  if (fs::equivalent(path, file, error)) return true;
+  if (!is_manifest(path) || depth > deepest) return false;
+  const auto members = read_manifest(path).members;
+  return std::any_of(members.begin(), members.end(), [&](const auto& member) { return is_or_names(member, file, depth + 1); });
+}
+
+// As a manifest in `folder` names it. Behind a folder that is a link ".." leads elsewhere: then by where the folders really are.
+std::string member_path(const fs::path& folder, const std::string& member) {
+  const fs::path whole = fs::absolute(member), from = fs::absolute(folder / ".");
+  std::error_code error;
+  const fs::path plain = whole.lexically_normal().lexically_relative(from.lexically_normal().parent_path());
+  if (fs::equivalent(folder / plain, member, error)) return plain.string();
+  const fs::path real = fs::weakly_canonical(whole.parent_path(), error) / whole.filename();
+  return real.lexically_relative(fs::weakly_canonical(from, error)).string();
+}
+
 }  // namespace
 
 std::vector<std::string> find_members(const std::vector<std::string>& names) {
@@ -144,7 +172,7 @@ std::vector<std::string> find_members(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     auto found = expand(name);
     out.insert(out.end(), found.begin(), found.end());
-    if (out.size() > most_members) fail<InvalidArgument>("ensemble", "an ensemble has at most {} members", most_members);
+    if (out.size() > most_members) refuse_more_members();
   }
   if (out.empty()) fail<InvalidArgument>("ensemble", "an ensemble has at least one member");
   return out;
@@ -161,7 +189,8 @@ std::vector<std::string> member_names(const std::vector<std::string>& paths) {
 }
 
 std::vector<Ensemble::Member> load_members(const std::vector<std::string>& paths, const LoadProgress& progress) {
-  return load_all(paths, progress, 0);
+  size_t found = 0;
+  return load_all(paths, progress, {0, &found});
 }
 
 bool is_manifest(const std::string& path) { return has_extension(path, {".toml"}); }
@@ -171,13 +200,16 @@ Manifest read_manifest(const std::string& path) {
 }
 
 std::shared_ptr<const Ensemble> load_manifest(const std::string& path, const LoadProgress& progress) {
-  return load_manifest_within(path, progress, 0);
+  size_t found = 0;
+  return load_manifest_within(path, progress, {0, &found});
 }
 
+bool names_file(const std::string& path, const std::string& file) { return is_or_names(path, file, 0); }
+
 std::string manifest_text(const std::string& path, const std::vector<std::string>& members, const EnsembleOptions& options) {
-  const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
+  const fs::path folder = fs::path(path).parent_path();
   Json files = Json::list(), reductions = Json::list(), weights = Json::list();
-  for (const auto& member : members) files.push(fs::absolute(member).lexically_normal().lexically_relative(folder).string());
+  for (const auto& member : members) files.push(member_path(folder, member));
   for (const auto& reduction : options.reductions) reductions.push(reduction.text());
   for (double weight : options.weights) weights.push(weight);
   std::string out = "members = [\n";

@@ -29,6 +29,9 @@ bool is_manifest(const std::string& path);  // by its name: .toml
 Manifest read_manifest(const std::string& path);
 std::shared_ptr<const Ensemble> load_manifest(const std::string& path, const LoadProgress& progress = {});
 
+// Whether a member's file is `file`, or a manifest that has it among its members, however deep.
+bool names_file(const std::string& path, const std::string& file);
+
 // What load_manifest() reads; paths of members relative to where the manifest is.
 std::string manifest_text(const std::string& path, const std::vector<std::string>& members, const EnsembleOptions& options);
 

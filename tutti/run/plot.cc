@@ -106,7 +106,14 @@ class Panel {
     if (has_band_) out += band("band", forecast_.future);
     for (const auto& past : forecast_.backtest)
       if (has_band_ && past.origin >= range_.begin) out += band("past-band", past);
-    for (size_t i = 0; members > 1 && i < members; ++i) out += line("member", forecast_.future.origin, forecast_.future.members[i]);
+    if (members > 1) {
+      // The axis is not theirs: one that runs away would make all else flat. It is cut off where the panel ends.
+      out += fmt::format(
+          "<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" viewBox=\"{0:.1f} {1:.1f} {2:.1f} {3:.1f}\">\n",
+          place_.left, place_.top, place_.width, place_.height);
+      for (size_t i = 0; i < members; ++i) out += line("member", forecast_.future.origin, forecast_.future.members[i]);
+      out += "</svg>\n";
+    }
     out += line("history", range_.begin, std::span(series_.target).subspan(static_cast<size_t>(range_.begin)));
     for (const auto& past : forecast_.backtest)
       if (past.origin >= range_.begin) out += line("past", past.origin, past.mean);

@@ -16,8 +16,8 @@ constexpr const char* page_style = R"(
 body { margin: 0; background: #f5f7fa; color: #243b53; font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 1000px; margin: 0 auto; padding: 24px 20px 48px; }
 figure { position: relative; margin: 0; border: 1px solid #d9e2ec; border-radius: 10px; overflow-x: auto; overflow-y: hidden; }
-figure svg { display: block; width: 100%; min-width: 640px; height: auto; touch-action: pan-y; }
-figure svg:focus-visible { outline: 2px solid #0b69c7; outline-offset: -2px; }
+figure > svg { display: block; width: 100%; min-width: 640px; height: auto; touch-action: pan-y; }
+figure > svg:focus-visible { outline: 2px solid #0b69c7; outline-offset: -2px; }
 h2 { margin: 28px 0 8px; font-size: 16px; color: #102a43; }
 p.note { margin: 6px 0 0; color: #52606d; font-size: 13px; }
 .scroll { overflow-x: auto; }

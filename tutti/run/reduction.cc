@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/csv.h"
 #include "tutti/graph/compose.h"
+#include "tutti/keras/promote.h"
 
 namespace tutti {
 
@@ -78,15 +79,24 @@ class Reducer {
  public:
   explicit Reducer(const ReductionInput& input) : input_(input), all_(input.all), count_(all_.extent(0)) {}
 
+  // What is wider on the way, so that no sum or square of halves goes beyond them, is rounded once.
   Value reduce(const Reduction& reduction) {
+    const DType own = all_.dtype();
+    if (is_float(own) && byte_size(own) < 4) all_ = convert(all_, DType::f32);
+    const Value out = reduced(reduction);
+    return is_float(own) && is_float(out.dtype()) ? convert(out, own) : out;
+  }
+
+ private:
+  Value reduced(const Reduction& reduction) {
     switch (reduction.kind) {
       case Kind::min: return extreme(true);
       case Kind::max: return extreme(false);
       case Kind::sum:
-        if (all_.dtype() == DType::boolean) all_ = convert(all_, DType::i32);  // counts, as NumPy does
+        if (!is_float(all_.dtype())) all_ = convert(all_, keras::sum_type(all_.dtype()));  // truths are counted, small numbers add up
         return sum(numbers(), {0});
-      case Kind::vote: return vote();
-      case Kind::softvote: return winner(mean_of_members());
+      case Kind::vote: as_classes(); return vote();
+      case Kind::softvote: as_classes(); return winner(mean_of_members());
       default: break;
     }
     as_floats();
@@ -99,7 +109,6 @@ class Reducer {
     }
   }
 
- private:
   bool ignores() const { return input_.ignore_nan && is_float(all_.dtype()); }
 
   void as_floats() {
@@ -184,15 +193,20 @@ class Reducer {
     return select(compare(part, 0, Direction::EQ), low, found);
   }
 
+  // A vote is on the last axis, [members, samples, ..., classes]; a number a sample is a single class.
+  void as_classes() {
+    if (all_.rank() < 2) fail<InvalidArgument>("ensemble", "a vote needs classes along the last axis; the members give single numbers");
+    if (all_.rank() == 2) all_ = expand_dims(all_, {2});
+    as_floats();
+  }
+
   // The class of the last axis; of a single one whether it is more likely than not.
   static Value winner(Value scores) {
-    if (scores.rank() == 0) fail<InvalidArgument>("ensemble", "a vote needs classes along the last axis; the members give single numbers");
     if (scores.extent(-1) == 1) return convert(squeeze(compare(scores, 0.5, Direction::GT), {-1}), DType::i32);
     return argmax(scores, -1);
   }
 
   Value vote() {
-    as_floats();
     const Value votes = winner(all_);  // [members, ...]
     const int64_t classes = std::max<int64_t>(all_.extent(-1), 2);
     Value counted = one_hot(votes, classes, DType::f32);

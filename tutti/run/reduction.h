@@ -34,7 +34,7 @@ struct ReductionInput {
 
 // mean, std, ... with NumPy's meaning and defaults: std and var divide by the number of members, quantiles are interpolated linearly, NaN
 // propagates. vote gives the class that most members find most likely, softvote the most likely one of the mean, both as i32 without the
-// axis of classes; of equals the first. With one class, it is 1 above a half.
+// axis of classes; of equals the first. With one class, or a single number a sample, it is 1 above a half.
 Value reduce_members(const Reduction& reduction, const ReductionInput& input);
 
 }  // namespace tutti
