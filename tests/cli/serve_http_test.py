@@ -153,6 +153,7 @@ class V2Test(ServeTest):
         self.refused(405, "answers POST", path)
         self.refused(403, "other sites", path, {"inputs": [good]}, headers={"Origin": "http://elsewhere.example"})
         self.refused(403, "this machine only", path, {"inputs": [good]}, headers={"Host": "elsewhere.example"})
+        self.assertEqual(self.ask(path, {"inputs": [good]}, headers={"Host": "LocalHost:80"})[0], 200)
         late = {"inputs": [good], "parameters": {"timeout": 1}}
         self.assertIn(504, (self.ask(path, late)[0] for _ in range(1000)))  # a microsecond is short, but one may be begun within
         self.assertEqual(self.ask(path, {"inputs": [good]})[0], 200)
