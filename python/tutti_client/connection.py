@@ -75,13 +75,16 @@ class Model:
             return bfloat16_bits(np.asarray(one, np.float32))
         return np.ascontiguousarray(one, dtype) if np.ndim(one) else np.asarray(one, dtype)
 
-    def output_bytes(self, samples):
-        """At least so many, where the model says; open extents other than the samples are guessed as 1024."""
+    def output_bytes(self, arrays):
+        """At least so many, where the model says. What has open extents is guessed: as long as the inputs' longest, and four times that in all."""
+        samples = arrays[0].shape[0] if arrays else 1
+        open_extents = [given for array, shape in zip(arrays, self.shapes) for given, extent in zip(array.shape[1:], shape[1:]) if extent < 0]
+        longest = max(open_extents, default=samples)
         total = 0
         for dtype, shape in self.outputs:
-            elements = samples
+            elements = samples * (4 if -1 in shape[1:] else 1)
             for extent in shape[1:]:
-                elements *= extent if extent >= 0 else 1024
+                elements *= extent if extent >= 0 else longest
             total += aligned(elements * dtype.itemsize)
         return total
 
