@@ -19,11 +19,16 @@ constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 
-std::optional<int64_t> parse_int(std::string_view text) {
+template <class T>
+std::optional<T> parse_digits(std::string_view text) {
   const char* end = text.data() + text.size();
-  int64_t value = 0;
+  T value = 0;
   auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc{} && stop == end) return value;
+  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  if (const auto value = parse_digits<int64_t>(text)) return value;
   auto real = parse_double(text);  // 3.0, 1e3, +5
   constexpr double bound = 9223372036854775808.0;
   if (!real || *real != std::trunc(*real) || *real < -bound || *real >= bound) return {};
@@ -93,6 +98,11 @@ Tensor CsvReader::next(int64_t count, DType dtype) {
         if constexpr (is_float(dtype_of<T>())) {
           to = convert_element<T>(number<double>(column));
         } else {
+          if constexpr (std::is_same_v<T, uint64_t>)  // more than int64 holds
+            if (const auto large = parse_digits<uint64_t>(text(fields_[column]))) {
+              to = *large;
+              continue;
+            }
           auto value = number<int64_t>(column);
           to = convert_element<T>(value);
           if (static_cast<int64_t>(to) != value || (value < 0 && !is_signed(dtype_of<T>())))
