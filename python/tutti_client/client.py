@@ -100,8 +100,12 @@ class Client:
         if connection.slot_bytes < needed:
             connection = self.connected(needed)
             described = connection.model(described.name, version)
-        with connection.lock:
-            return connection, connection.submit(described, arrays, at, priority, deadline, future), deadline
+        try:
+            with connection.lock:
+                return connection, connection.submit(described, arrays, at, priority, deadline, future), deadline
+        except Gone as error:
+            connection.close(str(error))
+            raise
 
     def predict(self, x, model=None, version=-1, priority=0, timeout=None):
         """The outputs for x, an array [samples, ...] (a list or a dict by name where there are several inputs): an array, or a list of them."""
@@ -123,8 +127,8 @@ class Client:
                         arrays = connection.result(waiting)
                     finally:
                         connection.release(waiting)
-            except Gone:
-                connection.close()
+            except Gone as error:
+                connection.close(str(error))
                 raise
             except RemoteError as error:
                 connection.models.clear()  # a newer version may be unlike the one that was described

@@ -112,6 +112,18 @@ class LocalTest(serving.ServeTest):
             self.assertTrue(one.cancelled())
         np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
 
+    def test_futures_alone_find_a_server_that_was_started_again(self):
+        server = self.serve(DENSE)
+        client = self.client()
+        client.submit(X).result(timeout=10)
+        server.end()
+        with self.assertRaisesRegex(ConnectionError, "the server is gone"):
+            client.submit(X).result(timeout=10)
+        with self.assertRaisesRegex(ConnectionError, "nobody serves"):
+            client.submit(X)
+        self.serve(DENSE)
+        np.testing.assert_allclose(client.submit(X).result(timeout=10), Y, **CLOSE)
+
     def test_errors_say_what_is_wrong(self):
         self.serve(DENSE, program.DATA / "two_by_two.keras")
         client = self.client()
