@@ -1,5 +1,6 @@
 """predict against what Keras predicted (make_models.py): formats in and out, shapes and dtypes, batches, latency, memory."""
 
+import gzip
 import re
 import zipfile
 
@@ -223,7 +224,11 @@ class Refusals(program.ProgramTest):
         (self.folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         (self.folder / "x.npy").write_text("1,2\n")
         (self.folder / "photos").mkdir()
-        for name, message in {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}.items():
+        (self.folder / "x.csv.gz").write_bytes(gzip.compress(b"1,2,3,4\n"))
+        with zipfile.ZipFile(self.folder / "photos.zip", "w") as archive:
+            archive.writestr("a.png", b"")
+        packed = {"x.csv.gz": "'x.csv.gz' is compressed; hint: unpack it first", "photos.zip": "without arrays; hint: an .npz has .npy files in it"}
+        for name, message in (packed | {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}).items():
             self.refuse(1, message, "predict", DATA / "dense.keras", name)
 
     def test_an_archive_that_is_packed_otherwise_is_named(self):
