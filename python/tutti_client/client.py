@@ -59,10 +59,12 @@ class Client:
         with self.connecting:
             connection = self.connection
             if connection is None or connection.closed or connection.slot_bytes < slot_bytes:
-                while self.slot_bytes < slot_bytes:
-                    self.slot_bytes *= 2
+                room = self.slot_bytes
+                while room < slot_bytes:
+                    room *= 2
                 # One that is too small goes when the last request in it is answered: other threads may be about to use it.
-                self.connection, self.process = Connection(self.path, self.slots, self.slot_bytes, self.patience), os.getpid()
+                self.connection, self.process = Connection(self.path, self.slots, room, self.patience), os.getpid()
+                self.slot_bytes = room  # not what was refused: the next connection would be, too
             return self.connection
 
     def model(self, name=None, version=-1):
@@ -94,13 +96,16 @@ class Client:
             at = aligned(at + array.nbytes)
             if array.ndim < 1 or array.ndim > 8:
                 raise RemoteError("bad_request", f"an array has 1 to 8 axes, the first of samples; got shape {array.shape}")
-        samples = arrays[0].shape[0] if arrays else 1
-        needed = at + aligned(max(len(described.outputs), 1) * TENSOR.size) + max(described.output_bytes(samples), 1024, room)
+        needed = at + aligned(max(len(described.outputs), 1) * TENSOR.size) + max(described.output_bytes(arrays), 1024, room)
         if connection.slot_bytes < needed:
             connection = self.connected(needed)
             described = connection.model(described.name, version)
-        with connection.lock:
-            return connection, connection.submit(described, arrays, at, priority, deadline, future), deadline
+        try:
+            with connection.lock:
+                return connection, connection.submit(described, arrays, at, priority, deadline, future), deadline
+        except Gone as error:
+            connection.close(str(error))
+            raise
 
     def predict(self, x, model=None, version=-1, priority=0, timeout=None):
         """The outputs for x, an array [samples, ...] (a list or a dict by name where there are several inputs): an array, or a list of them."""
@@ -122,8 +127,8 @@ class Client:
                         arrays = connection.result(waiting)
                     finally:
                         connection.release(waiting)
-            except Gone:
-                connection.close()
+            except Gone as error:
+                connection.close(str(error))
                 raise
             except RemoteError as error:
                 connection.models.clear()  # a newer version may be unlike the one that was described

@@ -75,13 +75,16 @@ class Model:
             return bfloat16_bits(np.asarray(one, np.float32))
         return np.ascontiguousarray(one, dtype) if np.ndim(one) else np.asarray(one, dtype)
 
-    def output_bytes(self, samples):
-        """At least so many, where the model says; open extents other than the samples are guessed as 1024."""
+    def output_bytes(self, arrays):
+        """At least so many, where the model says. What has open extents is guessed: as long as the inputs' longest, and four times that in all."""
+        samples = arrays[0].shape[0] if arrays else 1
+        open_extents = [given for array, shape in zip(arrays, self.shapes) for given, extent in zip(array.shape[1:], shape[1:]) if extent < 0]
+        longest = max(open_extents, default=samples)
         total = 0
         for dtype, shape in self.outputs:
-            elements = samples
+            elements = samples * (4 if -1 in shape[1:] else 1)
             for extent in shape[1:]:
-                elements *= extent if extent >= 0 else 1024
+                elements *= extent if extent >= 0 else longest
             total += aligned(elements * dtype.itemsize)
         return total
 
@@ -136,6 +139,7 @@ class Connection:
 
     def submit(self, model, arrays, at, priority, deadline, future):
         """Writes a request; waits for a free slot. With the lock."""
+        self.check_open()
         while not self.free:
             self.wait(lambda: self.free, deadline)
         slot = self.free.pop()
@@ -157,6 +161,11 @@ class Connection:
         region.write_request(number, waiting.tag, PREDICT, slot, model.handle, len(arrays), priority, 0, at, int(deadline * 1e9) if deadline else 0)
         return waiting
 
+    def check_open(self):
+        """Another thread may have closed it since it was chosen, and its region is gone then. With the lock."""
+        if self.closed:
+            raise Gone(self.why)
+
     def take_responses(self):
         """What the server has written since. With the lock."""
         region = self.region
@@ -175,6 +184,7 @@ class Connection:
 
     def result(self, waiting):
         """The outputs, copied: the slot is for the next request."""
+        self.check_open()
         failed, outputs, text_bytes = waiting.answer
         region = self.region
         base = region.slot_at(waiting.slot)
@@ -220,6 +230,7 @@ class Connection:
 
     def wait(self, ready, deadline):
         """Until ready(); with the lock, which is let go of meanwhile."""
+        self.check_open()
         region, words = self.region, self.region.words
         self.take_responses()
         if ready():
@@ -234,13 +245,14 @@ class Connection:
             if now - last > FOREIGN:  # others need this core: who sleeps is woken before them, who yields stands behind them
                 self.spin_pause = 0.02 if now - self.no_spin_until > 4 * self.spin_pause else min(2 * self.spin_pause, 0.2)
                 self.no_spin_until = now + self.spin_pause
+            if self.closed:
+                break
             if words[RESPONSE_TAIL] != seen:
                 self.take_responses()
                 if ready():
                     break
         while not ready():
-            if self.closed:
-                raise Gone("the client is closed")
+            self.check_open()
             now = time.monotonic()
             if deadline and now >= deadline:
                 raise RemoteTimeout("deadline", "no answer before the deadline")
@@ -271,16 +283,22 @@ class Connection:
     def read_for_futures(self):
         """On a thread of its own, while there are any."""
         while True:
+            gone = None
             with self.lock:
                 try:
                     before = self.responses
                     if any(waiting.future is not None for waiting in self.under_way.values()):
                         self.wait(lambda: self.responses != before, None)
                 except Gone as error:
+                    gone = error
                     self.fail_futures(error)
-                if not self.ended and not any(waiting.future is not None for waiting in self.under_way.values()):
+                ended = not self.ended and not any(waiting.future is not None for waiting in self.under_way.values())
+                if ended:
                     self.reader = None
-                    return
+            if gone is not None:
+                self.close(str(gone))  # who asks next connects again
+            if ended:
+                return
             self.tell_futures()
 
     def fail_futures(self, error):
@@ -290,13 +308,13 @@ class Connection:
                     self.ended.append((waiting.future, error))
                 self.release(waiting)
 
-    def close(self):
+    def close(self, why="the client is closed"):
         with self.lock:
             if self.closed:
                 return
-            self.closed = True
+            self.closed, self.why = True, why
             self.control.close()
-            self.fail_futures(Gone("the client is closed"))
+            self.fail_futures(Gone(why))
             if not self.sleepers:
                 self.region.close()
         self.tell_futures()

@@ -104,6 +104,20 @@ TEST(file, small_and_large_writes_keep_their_order) {
   EXPECT_EQ(slurp(scratch.path("out")), expected);
 }
 
+TEST(file, a_link_to_what_is_not_there_yet_says_where_it_is_made) {
+  Scratch scratch;
+  std::filesystem::create_directory(scratch.path("far"));
+  std::filesystem::create_symlink("far/link", scratch.path("link"));
+  std::filesystem::create_symlink("target", scratch.path("far/link"));
+  OutputFile out(scratch.path("link"));
+  out.write("new");
+  out.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch.path("link")));
+  EXPECT_EQ(slurp(scratch.path("far/target")), "new");
+  std::filesystem::create_symlink("nowhere/target", scratch.path("lost"));
+  EXPECT_PRED2(contains, message_of<InvalidArgument>([&] { OutputFile(scratch.path("lost")); }), "No such file");
+}
+
 TEST(file, a_link_stays_a_link_when_its_target_is_written) {
   Scratch scratch;
   scratch.write("target", "old");

@@ -403,9 +403,9 @@ class Tables(program.ProgramTest):
         self.refuse(1, "line 100001", "predict", DENSE, "x.csv", "-o", "y.csv")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["x.csv", "x.npy"])
 
-    def begun(self, given, output, after=1000, *words):
+    def begun(self, given, output, after=1000, *words, model=DENSE):
         """A run that has written so many bytes, more than what stands before the first row, and is stopped."""
-        child = subprocess.Popen([self.program, "predict", str(DENSE), given, "--batch", "1", "-o", output, *words], cwd=self.folder)
+        child = subprocess.Popen([self.program, "predict", str(model), given, "--batch", "1", "-o", output, *words], cwd=self.folder)
         rows = self.folder / f"{output}.resume.rows"
         while child.poll() is None and not (rows.exists() and rows.stat().st_size >= after):
             time.sleep(0.0005)
@@ -452,6 +452,27 @@ class Tables(program.ProgramTest):
         np.save(self.folder / "x.npy", self.x[:1000])
         self.refuse(1, "had input's bytes", "predict", DENSE, "x.npy", "-o", "y.npy", "--resume")
         self.assertEqual(len(self.answers("x.npy")[0]), 1000)
+
+    def test_another_member_of_an_ensemble_is_refused(self):
+        self.long_table()
+        for name in ("a", "b"):
+            shutil.copy(DENSE, self.folder / f"{name}.keras")
+        self.succeed("ensemble", "a.keras", "b.keras", "-o", "inner.toml")
+        self.succeed("ensemble", "inner.toml", DENSE, "-o", "both.toml")
+        child, _ = self.begun("x.npy", "y.npy", model="both.toml")
+        child.kill()
+        child.wait(60)
+        os.utime(self.folder / "b.keras", (1, 1))
+        self.refuse(1, "had member 'b.keras''s time", "predict", "both.toml", "x.npy", "-o", "y.npy", "--resume")
+
+    def test_what_an_interrupted_run_printed_is_json(self):
+        self.long_table()
+        child = subprocess.Popen([self.program, "predict", DENSE, "x.npy", "--batch", "1", "--json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        begin = child.stdout.read(100)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, err)
+        self.assertGreater(len(json.loads(begin + out)["predictions"]), 0)
 
     def test_what_is_resumed_is_a_file(self):
         self.refuse(2, "--resume goes on with a file", "predict", DENSE, "x.npy", "--resume")

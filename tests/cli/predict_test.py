@@ -1,6 +1,8 @@
 """predict against what Keras predicted (make_models.py): formats in and out, shapes and dtypes, batches, latency, memory."""
 
+import gzip
 import re
+import zipfile
 
 import numpy as np
 import program
@@ -230,12 +232,21 @@ class Refusals(program.ProgramTest):
         (self.folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         (self.folder / "x.npy").write_text("1,2\n")
         (self.folder / "photos").mkdir()
-        for name, message in {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}.items():
+        (self.folder / "x.csv.gz").write_bytes(gzip.compress(b"1,2,3,4\n"))
+        with zipfile.ZipFile(self.folder / "photos.zip", "w") as archive:
+            archive.writestr("a.png", b"")
+        packed = {"x.csv.gz": "'x.csv.gz' is compressed; hint: unpack it first", "photos.zip": "without arrays; hint: an .npz has .npy files in it"}
+        for name, message in (packed | {"photo.png": "is an image", "x.npy": "not an .npy file", "photos": "is a folder", DATA / "dense.keras": "is a model"}).items():
             self.refuse(1, message, "predict", DATA / "dense.keras", name)
 
     def test_a_folder_is_no_model(self):
         (self.folder / "saved").mkdir()
         self.refuse(1, "'saved': it is a directory; hint: TensorFlow's SavedModel is not read", "predict", "saved", DATA / "dense_in.npz")
+
+    def test_an_archive_that_is_packed_otherwise_is_named(self):
+        with zipfile.ZipFile(self.folder / "x.npz", "w", zipfile.ZIP_BZIP2) as archive, archive.open("features.npy", "w") as member:
+            np.save(member, np.zeros((2, 4), "float32"))
+        self.refuse(1, "x.npz: [zip] member 'features.npy' is packed with method 12", "predict", DATA / "dense.keras", "x.npz")
 
     def test_a_mistake_late_in_a_csv_leaves_no_output(self):
         (self.folder / "x.csv").write_text("1,2,3,4\n" * 500 + "1,2,x,4\n")

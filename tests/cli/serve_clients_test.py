@@ -174,6 +174,23 @@ class TritonClientTest(ServeTest):
         for i, value in good.items():
             close(self, value, expected[i : i + 1])
 
+    def test_a_grpc_stream_is_answered_in_its_order_whatever_becomes_of_its_requests(self):
+        import grpc
+        from tritonclient.grpc import service_pb2 as messages
+        from tritonclient.grpc import service_pb2_grpc
+
+        def request(i):
+            model, name, shape = ("open_time", "series", [1, 7, 2]) if i % 3 == 0 else ("dense", "features", [1, 4])
+            tensor = messages.ModelInferRequest.InferInputTensor(name=name if i % 7 else "other", datatype="FP32", shape=shape)
+            out = messages.ModelInferRequest(model_name=model, id=str(i), inputs=[tensor], raw_input_contents=[bytes(4 * int(np.prod(shape)))])
+            out.parameters["priority"].int64_param = 301 - i  # the later, the sooner
+            return out
+
+        with grpc.insecure_channel(self.server.grpc) as channel:
+            answers = list(service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(request(i) for i in range(300)))
+        self.assertEqual([int(answer.infer_response.id) for answer in answers], list(range(300)))
+        self.assertEqual([i for i, answer in enumerate(answers) if answer.error_message], list(range(0, 300, 7)))
+
     def test_grpc_typed_contents_and_wrong_messages(self):
         import grpc
         from tritonclient.grpc import service_pb2 as messages

@@ -6,11 +6,13 @@ import re
 import select
 import socket
 import time
+import urllib.error
+import urllib.request
 import zlib
 
 import numpy as np
-from network import MODELS, ServeTest, close, saved
-from program import main
+from network import MODELS, Server, ServeTest, close, saved
+from program import DATA, main
 
 
 class V2Test(ServeTest):
@@ -151,6 +153,7 @@ class V2Test(ServeTest):
         self.refused(405, "answers POST", path)
         self.refused(403, "other sites", path, {"inputs": [good]}, headers={"Origin": "http://elsewhere.example"})
         self.refused(403, "this machine only", path, {"inputs": [good]}, headers={"Host": "elsewhere.example"})
+        self.assertEqual(self.ask(path, {"inputs": [good]}, headers={"Host": "LocalHost:80"})[0], 200)
         late = {"inputs": [good], "parameters": {"timeout": 1}}
         self.assertIn(504, (self.ask(path, late)[0] for _ in range(1000)))  # a microsecond is short, but one may be begun within
         self.assertEqual(self.ask(path, {"inputs": [good]})[0], 200)
@@ -316,6 +319,23 @@ class TfServingTest(ServeTest):
         for name, value in expected.items():
             close(self, [row[name] for row in rows], value)
             close(self, columns[name], value)
+
+    def test_an_output_without_a_row_for_each_instance_is_not_cut_into_rows(self):
+        names = ("number", "batch_mean", "batch_transposed")
+        server = Server(self.program, "--http", ":0", models=[DATA / f"{name}.keras" for name in names])
+        self.addCleanup(server.stop)
+        x = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
+        outputs = {"number": np.mean(x), "batch_mean": np.mean(x, 0, keepdims=True), "batch_transposed": np.transpose(x)}
+        for name in names:
+            with self.subTest(name):
+                path = f"http://{server.http}/v1/models/{name}:predict"
+                with self.assertRaises(urllib.error.HTTPError) as refused, urllib.request.urlopen(path, json.dumps({"instances": x}).encode(), timeout=20):
+                    pass
+                with refused.exception as answer:
+                    self.assertEqual(answer.code, 400)
+                    self.assertIn("not a row for each instance", json.loads(answer.read())["error"])
+                with urllib.request.urlopen(path, json.dumps({"inputs": x}).encode(), timeout=20) as answer:
+                    close(self, next(iter(json.loads(answer.read())["outputs"].values())), outputs[name])
 
     def test_status_and_metadata(self):
         self.assertEqual(

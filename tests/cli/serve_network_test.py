@@ -78,6 +78,7 @@ class NetworkTest(LifeTest):
         for option in ("--http", "--grpc"):
             words = ["serve", DATA / "dense.keras", option, ":0", "--tls-cert"]
             self.refuse(1, "--tls-key", *words, certificate)
+            self.refuse(1, "--tls-cert: no certificate in PEM can be read: No such file or directory", *words, "nothing.pem", "--tls-key", key)
             self.refuse(1, "--tls-cert", *words, key, "--tls-key", key)
             for wrong in (other, locked, self.folder / "nowhere"):
                 self.refuse(1, "--tls-key: no key in PEM", *words, certificate, "--tls-key", wrong)

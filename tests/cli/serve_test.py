@@ -112,6 +112,18 @@ class LocalTest(serving.ServeTest):
             self.assertTrue(one.cancelled())
         np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
 
+    def test_futures_alone_find_a_server_that_was_started_again(self):
+        server = self.serve(DENSE)
+        client = self.client()
+        client.submit(X).result(timeout=10)
+        server.end()
+        with self.assertRaisesRegex(ConnectionError, "the server is gone"):
+            client.submit(X).result(timeout=10)
+        with self.assertRaisesRegex(ConnectionError, "nobody serves"):
+            client.submit(X)
+        self.serve(DENSE)
+        np.testing.assert_allclose(client.submit(X).result(timeout=10), Y, **CLOSE)
+
     def test_errors_say_what_is_wrong(self):
         self.serve(DENSE, program.DATA / "two_by_two.keras")
         client = self.client()
@@ -145,6 +157,23 @@ class LocalTest(serving.ServeTest):
         for count in (1, 5_000, 3, 100_000):
             rows = np.arange(count) % len(X)
             np.testing.assert_allclose(client.predict(X[rows]), Y[rows], **CLOSE)
+
+    def test_open_extents_take_the_room_that_the_inputs_hint_at(self):
+        given, expected = serving.arrays("open_time")
+        (x,), (y,) = given.values(), expected.values()
+        self.serve(program.DATA / "open_time.keras", "--region-limit", 1)
+        rows = np.arange(40) % len(x)
+        np.testing.assert_allclose(self.client().predict(x[rows]), y[rows], **CLOSE)
+        self.assertEqual(self.client().submit(x[rows]).result(timeout=10).shape, y[rows].shape)
+
+    def test_a_request_that_is_too_large_does_not_keep_a_client_from_connecting_again(self):
+        self.serve(DENSE, "--region-limit", 1)
+        client = self.client()
+        with self.assertRaisesRegex(tutti_client.RemoteError, "a region has"):
+            client.predict(np.zeros((100_000, 4), "float32"))
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
+        client.close()
+        np.testing.assert_allclose(client.predict(X), Y, **CLOSE)
 
     def test_threads_that_outgrow_a_client_get_the_answers_of_their_models(self):
         # The handle of a model is the connection's own, and threads that need more room make a new one under the others.

@@ -120,6 +120,9 @@ TEST(Csv, IntegersKeepAllTheirDigits) {
   Tensor read = reader.next(1, DType::i64);
   auto values = read.as<int64_t>();
   EXPECT_EQ(std::vector<int64_t>(values.begin(), values.end()), (std::vector<int64_t>{9223372036854775807, -9007199254740993, 3, 1000, 5}));
+  const Tensor large = reader_of("18446744073709551615,1e3\n").next(1, DType::u64);
+  EXPECT_EQ(large.as<uint64_t>()[0], 18446744073709551615u);
+  EXPECT_EQ(large.as<uint64_t>()[1], 1000u);
 }
 
 TEST(Csv, IntegerInputsRefuseFractionsAndOverflow) {

@@ -73,9 +73,10 @@ def make_images():
     save("rgb16.png", tf.io.encode_png(pixels.astype("uint16") * 250 + 7).numpy())
     save("palette.png", png(5, 2, 8, 3, [bytes([0, 1, 2, 1, 0]), bytes([2, 2, 1, 0, 1])], (b"PLTE", bytes(range(20, 29))), (b"tRNS", b"\x80")))
     save("bits.png", png(10, 2, 1, 0, [b"\xa5\x40", b"\x0f\xc0"]))
-    cmyk = (pathlib.Path(__file__).parent / "images/cmyk.jpg").read_bytes()
-    (OUT / "cmyk.jpg").write_bytes(cmyk)
-    save_decoded("cmyk.jpg", cmyk, [3])  # it makes no gray of four colours
+    for name in ("cmyk.jpg", "black.jpg"):
+        cmyk = (pathlib.Path(__file__).parent / "images" / name).read_bytes()
+        (OUT / name).write_bytes(cmyk)
+        save_decoded(name, cmyk, [3])  # it makes no gray of four colours
     for orientation in range(1, 9):
         block = b"Exif\0\0" + exif(orientation, "MM" if orientation % 2 else "II")
         name = f"turned_{orientation}"

@@ -28,6 +28,9 @@ def main():
     image.convert("L").save(out / "picture_gray.png")
     image.convert("CMYK").save(out / "cmyk.jpg", quality=90)
     Image.open(out / "cmyk.jpg").convert("RGB").save(out / "cmyk.png")
+    black = Image.merge("CMYK", (*image.convert("CMYK").split()[:3], image.convert("L")))  # whose black is not the same everywhere
+    black.save(out / "black.jpg", quality=80)
+    Image.open(out / "black.jpg").convert("RGB").save(out / "black.png")
     image.save(out / "progressive.jpg", quality=80, progressive=True)
     Image.open(out / "progressive.jpg").save(out / "progressive.png")
 

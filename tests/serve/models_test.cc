@@ -148,6 +148,7 @@ TEST(served_models, a_repository_serves_the_newest_versions_and_picks_up_new_one
   put("dense.keras", folder + "m/latest/model.keras");  // no number
   put("dense.keras", folder + "m/011/model.keras");
   put("legacy.h5", folder + "old/3/model.h5");
+  put("legacy.h5", folder + ".new/1/model.h5");  // hidden
   fs::create_directories(folder + "empty/1");
   Models models({.repository = folder, .versions = 2, .poll = milliseconds(10)});
   models.wait();
@@ -157,6 +158,7 @@ TEST(served_models, a_repository_serves_the_newest_versions_and_picks_up_new_one
   EXPECT_EQ(models.find("old")->version(), 3);
   EXPECT_THROW(models.find("m", 1), RequestError);
   EXPECT_THROW(models.find("empty"), RequestError);
+  EXPECT_THROW(models.find(".new"), RequestError);
   scratch.write("part", "");
   fs::create_directories(folder + "m/12");
   scratch.write("models/m/12/model.keras", "half");

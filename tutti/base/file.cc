@@ -207,12 +207,18 @@ void exit_discarding_outputs(int code) {
 std::string place_of_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored, broken;
-  std::string place = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, broken).string() : path;
+  fs::path place = path;
+  // Link by link, as the last may lead to what is not there yet: fs::canonical() gives up on that one.
+  for (int links = 0; !broken && fs::is_symlink(place, ignored); ++links) {
+    constexpr int most_links = 40;  // as the system follows
+    if (links == most_links) broken = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    place = place.parent_path() / fs::read_symlink(place, ignored);
+  }
   if (broken) fail<InvalidArgument>("file", "cannot write '{}': {}", escape(path), broken.message());
   auto status = fs::status(place, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status))
-    fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(place));
-  return place;
+    fail<InvalidArgument>("file", "cannot write '{}': not a regular file", escape(place.string()));
+  return place.string();
 }
 
 OutputFile::OutputFile(const std::string& path) : path_(place_of_output(path)) {

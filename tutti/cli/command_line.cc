@@ -18,10 +18,11 @@ constexpr const char* about =
     "Runs Keras models (.keras, .h5) without Python.\n"
     "Exit codes: 0 done, 1 the work failed, 2 wrong usage. Errors and progress go to stderr.";
 
-// The verb's name where one was meant, or "".
-std::string first_word(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i)
-    if (argv[i][0] != '-') return argv[i];
+// The verb's name where one was meant, or "". The word behind an option that takes one is none.
+std::string meant_verb(const CLI::App& app) {
+  if (const auto verbs = app.get_subcommands(); !verbs.empty()) return verbs.front()->get_name();
+  for (const std::string& word : app.remaining())
+    if (!word.starts_with('-')) return word;
   return "";
 }
 
@@ -31,10 +32,12 @@ std::string one_line(std::string text) {
   return text.substr(0, end);
 }
 
-// The first option that was given and is none, or "".
+// The first option that was given and is none, or "". It may be why something else is missing.
 std::string unknown_option(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return "";
-  for (const std::string& word : app.remaining(true))
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr && dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return "";
+  const std::vector<std::string> words = app.remaining(true);
+  if (std::find(words.begin(), words.end(), "--") != words.end()) return "";  // behind it stand no options
+  for (const std::string& word : words)
     if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
   return "";
 }
@@ -44,6 +47,8 @@ std::vector<std::string> option_names(const CLI::App& verb) {
   for (const CLI::App* app : {&verb, verb.get_parent()})
     for (const CLI::Option* option : app->get_options())
       for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  std::sort(out.begin(), out.end());  // --help is both's
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
@@ -146,7 +151,7 @@ int run_command_line(std::span<const Verb> verbs, int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::string verb = first_word(argc, argv);
+    const std::string verb = meant_verb(app);
     bool known = std::find(names.begin(), names.end(), verb) != names.end();
     if (verb.empty() && dynamic_cast<const CLI::RequiredError*>(&e) != nullptr)
       console.error(UsageError("usage", fmt::format("a verb is needed: {}; hint: tutti --help", fmt::join(names, ", "))).what());

@@ -34,6 +34,13 @@ class WatchedItems : public ItemSource {
   ItemSource& all_;
 };
 
+// Of an ensemble its members too: the manifest only says which they are.
+void describe_model(Json& settings, const std::string& what, const std::string& path) {
+  describe_file(settings, what, path);
+  if (!is_manifest(path)) return;
+  for (const std::string& member : read_manifest(path).members) describe_model(settings, fmt::format("member '{}'", member), member);
+}
+
 class PredictRun {
  public:
   PredictRun(Console& console, const PredictSettings& settings, const std::shared_ptr<const keras::AnyModel>& model, PredictInput& input)
@@ -110,7 +117,10 @@ class PredictRun {
     }
     progress_.reset();
     if (ended) return;
-    if (results_ && settings_.output.empty()) results_->commit();
+    if (results_ && settings_.output.empty()) {
+      results_->commit();
+      if (console_.json) console_.print("}\n");  // of what the results began
+    }
     throw Interrupted(stop.exit_code(), fmt::format("after {} {}{}", done(), input_.noun, journal_ ? "; hint: --resume goes on" : ""));
   }
 
@@ -175,7 +185,7 @@ class PredictRun {
   // What must be the same for a run to go on.
   Json resume_key() const {
     Json out = Json::object();
-    describe_file(out, "model", settings_.model);
+    describe_model(out, "model", settings_.model);
     out.set("device", settings_.device);
     out.set("precision", settings_.precision);
     input_.describe(out);

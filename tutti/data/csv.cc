@@ -18,12 +18,12 @@ constexpr size_t longest_row = 16 << 20, most_fields = 1 << 20;
 
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 
-std::optional<int64_t> parse_int(std::string_view text) {
+template <class T>
+std::optional<T> parse_digits(std::string_view text) {
   const char* end = text.data() + text.size();
-  int64_t value = 0;
+  T value = 0;
   auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc{} && stop == end) return value;
-  return {};
+  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 
 // 3.0, 1e3, +5
@@ -121,6 +121,11 @@ Tensor CsvReader::next(int64_t count, DType dtype) {
         if constexpr (is_float(dtype_of<T>())) {
           to = convert_element<T>(number<double>(column));
         } else {
+          if constexpr (std::is_same_v<T, uint64_t>)  // more than int64 holds
+            if (const auto large = parse_digits<uint64_t>(text(fields_[column]))) {
+              to = *large;
+              continue;
+            }
           auto value = number<int64_t>(column);
           to = convert_element<T>(value);
           if (static_cast<int64_t>(to) != value || (value < 0 && !is_signed(dtype_of<T>())))
@@ -223,7 +228,7 @@ T CsvReader::number(size_t column) const {
   std::optional<T> value;
   if constexpr (std::is_same_v<T, double>)
     value = parse(written);
-  else if (value = parse_int(written); !value)
+  else if (value = parse_digits<int64_t>(written); !value)
     value = whole(parse(written));
   if (value) return *value;
   if (written.empty()) refuse(column, "is empty; hint: leave no value out, or write nan for a float input that may have gaps");

@@ -17,6 +17,11 @@ bool is_image(std::string_view start, const std::string& suffix) {
   return start.starts_with("\xff\xd8\xff") || start.starts_with("\x89PNG") || suffix == ".jpg" || suffix == ".jpeg" || suffix == ".png";
 }
 
+bool is_compressed(std::string_view start) {
+  static constexpr std::string_view beginnings[] = {"\x1f\x8b", "BZh", "\3757zXZ", "\x28\xb5\x2f\xfd"};  // gzip, bzip2, xz, zstd
+  return std::ranges::any_of(beginnings, [&](std::string_view begin) { return start.starts_with(begin); });
+}
+
 bool is_other_image(const std::string& suffix) {
   static constexpr std::string_view suffixes[] = {".avif", ".bmp", ".gif", ".heic", ".jp2", ".ppm", ".tif", ".tiff", ".webp"};
   return std::ranges::find(suffixes, suffix) != std::end(suffixes);
@@ -41,6 +46,7 @@ DataFormat format_of_input(const std::string& path) {
     fail<InvalidArgument>(
         "input", "'{}' is a model or HDF5 file; expected data: .npy, .npz or .csv; hint: the model comes first, then its input", path);
   if (start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06")) return DataFormat::npz;
+  if (is_compressed(start)) fail<Unsupported>("input", "'{}' is compressed; hint: unpack it first, to a .tar, .npy or .csv", path);
   if (is_image(start, suffix)) fail<Unsupported>("input", "'{}' is an image; .npy, .npz and .csv files are read", path);
   if (suffix == ".pkl" || suffix == ".pickle" || (start.size() > 1 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5))
     fail<Unsupported>("input", "'{}' is a Python pickle, and pickles are never read; hint: numpy.save(file, array)", path);

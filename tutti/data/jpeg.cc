@@ -21,6 +21,8 @@ struct JpegDecoder {
   std::jmp_buf on_error{};
   char message[JMSG_LENGTH_MAX] = "";
 
+  DecodeLike like = DecodeLike::pillow;
+
   // The buffers of what is read; owned here because a longjmp passes over the frames of the functions below.
   std::vector<uint8_t> line;
   Image image;
@@ -52,9 +54,10 @@ void watch_scans(j_common_ptr info) {
   if (decompress->input_scan_number > static_cast<int>(most_scans)) give_up_saying(decoder_of(info), "it has too many scans");
 }
 
-// Adobe's CMYK is stored inverted: what is left of the light.
-void cmyk_to_rgb(const uint8_t* from, uint8_t* to, int64_t width, bool inverted) {
-  const auto times = [](uint32_t a, uint32_t b) {
+// Adobe's CMYK is stored inverted: what is left of the light. TensorFlow cuts off where Pillow rounds.
+void cmyk_to_rgb(const uint8_t* from, uint8_t* to, int64_t width, bool inverted, DecodeLike like) {
+  const auto times = [&](uint32_t a, uint32_t b) {
+    if (like == DecodeLike::tensorflow) return static_cast<uint8_t>(a * b / 255);
     const uint32_t product = a * b + 128;
     return static_cast<uint8_t>((product + (product >> 8)) >> 8);
   };
@@ -74,7 +77,7 @@ void convert_line(const JpegDecoder& decoder, uint8_t* to, int64_t channels) {
       colours.resize(static_cast<size_t>(width) * 3);
       rgb = colours.data();
     }
-    cmyk_to_rgb(from, rgb, width, decoder.info.saw_Adobe_marker);
+    cmyk_to_rgb(from, rgb, width, decoder.info.saw_Adobe_marker, decoder.like);
     from = rgb;
     if (channels == 3) return;
   }
@@ -136,6 +139,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const ImageWish& wish) {
   jpeg_decompress_struct& info = decoder->info;
   info.err = jpeg_std_error(&decoder->errors);
   info.client_data = decoder.get();
+  decoder->like = wish.like;
   decoder->errors.error_exit = give_up;
   decoder->errors.emit_message = take_message;
   struct Destroy {

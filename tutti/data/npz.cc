@@ -21,6 +21,8 @@ auto naming(const std::string& file, F&& f) {
     return f();
   } catch (const InvalidModel& e) {
     fail<InvalidArgument>("npz", "{}: {}", file, e.what());
+  } catch (const Unsupported& e) {
+    fail<Unsupported>("npz", "{}: {}", file, e.what());
   }
 }
 

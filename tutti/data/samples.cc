@@ -90,6 +90,9 @@ class CsvSamples : public SampleReader {
 std::unique_ptr<SampleReader> open_npz(const std::string& path, const std::vector<InputSpec>& inputs) {
   NpzReader npz(path);
   const auto& names = npz.names();
+  if (names.empty())
+    fail<InvalidArgument>("input", "'{}' is a zip archive without arrays; hint: an .npz has .npy files in it, images are read from a .tar",
+                          path);
   auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   bool by_name = std::any_of(inputs.begin(), inputs.end(), [&](const InputSpec& input) { return has(input.name); });
   bool by_order = !by_name && has("arr_0");
@@ -102,7 +105,7 @@ std::unique_ptr<SampleReader> open_npz(const std::string& path, const std::vecto
     for (size_t k = 0; k < std::min<size_t>(names.size(), 20); ++k) found += fmt::format("{}'{}'", k ? ", " : "", escape(names[k], 60));
     fail<InvalidArgument>("input",
                           "no array '{}' in '{}'; it has {}{}; hint: arrays are named after the model's inputs, or arr_0, arr_1, ...",
-                          chosen[i], path, found.empty() ? "none" : found, did_you_mean(chosen[i], names));
+                          chosen[i], path, found, did_you_mean(chosen[i], names));
   }
   std::vector<NpyReader> arrays;
   for (const auto& name : chosen) arrays.push_back(npz.open(name));

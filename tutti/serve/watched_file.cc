@@ -56,7 +56,8 @@ std::vector<RepositoryFile> list_repository(const std::string& folder, size_t mo
   std::set<std::string> names;
   for (; models != fs::directory_iterator() && names.size() < most_entries; models.increment(error)) {
     if (error) break;
-    if (const std::string found = models->path().filename().string(); is_name(found)) names.insert(found);
+    // Hidden ones are where models are made ready, and what file systems and mounts keep for themselves.
+    if (const std::string found = models->path().filename().string(); is_name(found) && found[0] != '.') names.insert(found);
   }
   for (const std::string& name : names) {
     if (most == 0) break;

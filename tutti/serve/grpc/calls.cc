@@ -152,13 +152,7 @@ StreamInfer* StreamInfer::start(GrpcShared& shared, grpc::CallbackServerContext&
 }
 
 void StreamInfer::OnReadDone(bool ok) {
-  if (ok) {
-    {
-      std::scoped_lock lock(mutex_);
-      ++under_way_;
-    }
-    submit();
-  }
+  if (ok) submit();
   std::unique_lock lock(mutex_);
   reading_ = false;
   read_all_ = read_all_ || !ok;
@@ -166,22 +160,27 @@ void StreamInfer::OnReadDone(bool ok) {
 }
 
 void StreamInfer::submit() {
-  auto written = std::make_shared<std::unique_ptr<Written>>(std::make_unique<Written>());
+  auto written = std::make_shared<Written>();
+  {
+    std::scoped_lock lock(mutex_);
+    ++under_way_;
+    answers_.push_back(written);
+  }
   auto pending = std::make_shared<GrpcPending>();
   const auto send = [this, written, pending](const Failure& failure, inference::ModelStreamInferResponse&& response) {
     if (failure) {
       response.set_error_message(failure.message);
       response.mutable_infer_response()->set_id(pending->id);  // whose error it is
     }
-    (*written)->response = serialized(response);
-    answered(std::move(*written));
+    written->response = serialized(response);
+    answered(*written);
   };
   try {
-    Request request = scheduled_from(shared_, context_, request_, *pending, (*written)->claim);
+    Request request = scheduled_from(shared_, context_, request_, *pending, written->claim);
     request.client = client_;
     request.done = [send, written, pending](Answer&& answer) {
       inference::ModelStreamInferResponse response;
-      const Failure failure = fill_within(*pending, answer, (*written)->claim, *response.mutable_infer_response());
+      const Failure failure = fill_within(*pending, answer, written->claim, *response.mutable_infer_response());
       send(failure, std::move(response));
     };
     shared_.scheduler.submit(std::move(request));
@@ -190,10 +189,10 @@ void StreamInfer::submit() {
   }
 }
 
-void StreamInfer::answered(std::unique_ptr<Written> written) {
+void StreamInfer::answered(Written& written) {
   std::unique_lock lock(mutex_);
   --under_way_;
-  answers_.push_back(std::move(written));
+  written.ready = true;
   go_on(std::move(lock));
 }
 
@@ -211,11 +210,11 @@ void StreamInfer::OnWriteDone(bool ok) {
 void StreamInfer::go_on(std::unique_lock<std::mutex> lock) {
   if (broken_ && !writing_) answers_.clear();
   const grpc::ByteBuffer* write = nullptr;
-  if (!writing_ && !answers_.empty()) {
+  if (!writing_ && !answers_.empty() && answers_.front()->ready) {
     writing_ = true;
     write = &answers_.front()->response;
   }
-  const bool read = !reading_ && !read_all_ && !broken_ && under_way_ + static_cast<int>(answers_.size()) < shared_.options.stream_requests;
+  const bool read = !reading_ && !read_all_ && !broken_ && std::ssize(answers_) < shared_.options.stream_requests;
   if (read) reading_ = true;
   const bool finish = !finished_ && (read_all_ || broken_) && !reading_ && !writing_ && under_way_ == 0 && answers_.empty();
   if (finish) finished_ = true;

@@ -90,9 +90,10 @@ class StreamInfer final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   struct Written {
     grpc::ByteBuffer response;
     MemoryClaim claim;  // for the request and for this
+    bool ready = false;
   };
   void submit();
-  void answered(std::unique_ptr<Written> written);
+  void answered(Written& written);
   void go_on(std::unique_lock<std::mutex> lock);
 
   GrpcShared& shared_;
@@ -102,8 +103,8 @@ class StreamInfer final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   std::shared_ptr<StreamInfer> self_;
   grpc::ByteBuffer request_;
   std::mutex mutex_;
-  std::deque<std::unique_ptr<Written>> answers_;  // the first is being written, when writing_
-  int under_way_ = 0;
+  std::deque<std::shared_ptr<Written>> answers_;  // of all requests, in their order; the first is being written, when writing_
+  int under_way_ = 0;                             // those that are not ready, also when nobody waits for them any more
   bool reading_ = true, writing_ = false, read_all_ = false, broken_ = false, finished_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <memory>
+#include <system_error>
 
 #include "tutti/base/error.h"
 #include "tutti/serve/protocol/network_options.h"
@@ -49,9 +50,15 @@ void check_tls(const NetworkOptions& options) {
   if (context == nullptr) fail<DeviceError>("serve", "TLS is not to be had here");
   SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return -1; });  // else it asks the terminal
   const auto check = [](int good, std::string_view what) {
-    const char* reason = ERR_reason_error_string(ERR_peek_error());
+    const unsigned long error = ERR_peek_error();
+    const char* reason = ERR_reason_error_string(error);
     ERR_clear_error();
-    if (good != 1) fail<InvalidArgument>("serve", "{} can be read: {}", what, reason == nullptr ? "there is none" : reason);
+    if (good == 1) return;
+    const auto system = [&] { return std::error_code(ERR_GET_REASON(error), std::generic_category()).message(); };
+    fail<InvalidArgument>("serve", "{} can be read: {}", what,
+                          ERR_SYSTEM_ERROR(error) ? system()
+                          : reason == nullptr     ? "there is none"
+                                                  : reason);
   };
   check(SSL_CTX_use_certificate_chain_file(context.get(), options.tls_certificate.c_str()), "--tls-cert: no certificate in PEM");
   check(SSL_CTX_use_PrivateKey_file(context.get(), options.tls_key.c_str(), SSL_FILETYPE_PEM),

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tutti/serve/protocol/datatype.h"
 #include "tutti/serve/protocol/tensor_json.h"
 
@@ -72,6 +70,18 @@ void parse_columns(const Json& columns, const std::vector<TensorInfo>& inputs, C
   }
 }
 
+// Of outputs that stand side by side, a row an instance: one that has others would lend them what is not theirs.
+int64_t rows_of_all(const std::vector<TensorInfo>& infos, const std::vector<Tensor>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Shape& shape = outputs[i].shape();
+    if (shape.rank() == 0 || infos.at(i).shape[0] >= 0 || shape[0] != outputs[0].shape()[0])
+      refuse(FailureKind::bad_request,
+             "output '{}' is {}, not a row for each instance; hint: 'inputs' instead of 'instances', which whole outputs answer",
+             infos.at(i).name, to_string(outputs[i].type()));
+  }
+  return outputs.at(0).shape()[0];
+}
+
 Json signature_of(const std::vector<TensorInfo>& tensors) {
   Json out = Json::object();
   for (const TensorInfo& tensor : tensors) {
@@ -123,8 +133,7 @@ std::string write_tf(const TfCall& call, const ModelVersion& model, const std::v
   if (outputs.size() == 1) {
     append_nested(text, outputs[0]);
   } else if (call.rows) {
-    int64_t rows = outputs.at(0).shape()[0];
-    for (const Tensor& output : outputs) rows = std::min(rows, output.shape()[0]);
+    const int64_t rows = rows_of_all(infos, outputs);
     text += '[';
     for (int64_t row = 0; row < rows; ++row) {
       if (row > 0) text += ',';
