@@ -102,6 +102,21 @@ TEST(parallel_fit, more_replicas_than_samples_are_of_no_harm) {
   expect_near(train(job, 1, 1), train(job, 8, 1), 1e-5, "8 replicas of 3 samples");
 }
 
+TEST(parallel_fit, sums_over_the_batch_leave_out_replicas_without_samples) {
+  const Scratch scratch;
+  FitJob job = job_of(scratch, {"overlap", "dense 6 tanh; dense 4 sigmoid", {9}, momentum});
+  Tensor truths = wave_tensor({45, 4}, 0.9);
+  for (float& truth : truths.as<float>()) truth = truth > 0 ? 1 : 0;
+  write_npy(job.y.file, truths);
+  job.metrics = {};
+  job.batch_size = 3;
+  job.epochs = 2;
+  for (const char* loss : {"dice", "tversky", "squared_hinge"}) {
+    job.loss = loss;
+    expect_near(train(job, 1, 1), train(job, 8, 1), 1e-5, fmt::format("8 replicas of 3 samples, {}", loss));
+  }
+}
+
 TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   const Scratch scratch;
   EXPECT_NE(error_of(overflowing(scratch), "cpu").find("the loss of step"), std::string::npos);
