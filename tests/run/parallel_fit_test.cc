@@ -117,6 +117,30 @@ TEST(parallel_fit, sums_over_the_batch_leave_out_replicas_without_samples) {
   }
 }
 
+TEST(parallel_fit, jobs_that_had_not_begun_when_all_was_stopped_begin_later) {
+  const Scratch scratch;
+  FitJob first = job_of(scratch, models()[0]);
+  first.epochs = 2;
+  FitJob second = first;
+  second.name = "second";
+  FitOptions options;
+  options.folder = scratch.path("out");
+  options.checkpoint_every = 1;
+  options.parallel.devices = {"cpu", "cpu"};
+  std::atomic<bool> stop = false;
+  const auto nothing = [](const FitResult&) {};
+  const FitReport stopped = fit(
+      {first, second}, options, [&](const FitResult&) { stop = true; }, stop);
+  EXPECT_EQ(stopped.jobs[0].stopped_because, "epochs");
+  EXPECT_EQ(stopped.jobs[1].stopped_because, "interrupted");
+  options.resume = true;
+  stop = false;
+  const FitReport done = fit({first, second}, options, nothing, stop);
+  EXPECT_EQ(done.jobs[0].stopped_because, "finished_before");
+  EXPECT_EQ(done.jobs[1].error, "");
+  EXPECT_EQ(done.jobs[1].stopped_because, "epochs");
+}
+
 TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   const Scratch scratch;
   EXPECT_NE(error_of(overflowing(scratch), "cpu").find("the loss of step"), std::string::npos);

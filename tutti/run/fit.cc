@@ -434,7 +434,9 @@ class Fitting {
   void interrupt(size_t job) {
     FitResult& result = out_.jobs[job];
     if (!result.stopped_because.empty()) return;
-    if (options_.has_checkpoints() && writes() && trainers_[job]->is_between_steps() && !attempt(job, [&] { save(job); })) return;
+    // One that has not begun has nothing to keep, and may have the checkpoint of an earlier run.
+    const bool saves = options_.has_checkpoints() && writes() && trainers_[job]->steps() > 0 && trainers_[job]->is_between_steps();
+    if (saves && !attempt(job, [&] { save(job); })) return;
     result.steps = trainers_[job]->steps();
     result.seconds = trainers_[job]->seconds();
     result.loss = trainers_[job]->last_loss();
