@@ -1,6 +1,7 @@
 """tutti fit: jobs trained beside Keras itself, files that Keras opens and goes on with, and what happens to jobs that are wrong."""
 
 import json
+import re
 import subprocess
 import sys
 import types
@@ -227,6 +228,40 @@ class Fit(FitTest):
         self.refuse_jobs(job, "is nan")
         self.assertFalse((self.folder / "out/a/model.keras").exists())
         self.refuse(1, "is nan", "fit", "jobs.toml", "--out", "out", "--resume")  # not finished before
+
+    def test_a_job_whose_results_could_not_all_be_written_is_not_finished(self):
+        self.save(classifier())
+        job = job_in_order("a", 2, 'loss = "sparse_categorical_crossentropy"')
+        (self.folder / "out/a/history.csv/in_the_way").mkdir(parents=True)
+        self.refuse_jobs(job, "history.csv")
+        (self.folder / "out/a/history.csv/in_the_way").rmdir()
+        (self.folder / "out/a/history.csv").rmdir()
+        done = self.succeed("fit", "jobs.toml", "--out", "out", "--resume", "--json").json["jobs"][0]
+        self.assertEqual(done["stopped_because"], "epochs")
+        self.assertEqual(len(self.history()["loss"]), 2)
+
+    def test_what_was_finished_before_is_told_with_its_history(self):
+        self.save(classifier())
+        first = self.run_jobs(job_in_order("a", 3, 'loss = "sparse_categorical_crossentropy"\nvalidation_split = 0.2'), "--json").json["jobs"][0]
+        page = (self.folder / "out/report.html").read_text()
+        again = self.succeed("fit", "jobs.toml", "--out", "out", "--resume", "--json").json["jobs"][0]
+        self.assertEqual((again["stopped_because"], again["loss"]), ("finished_before", first["loss"]))
+        curves = re.findall(r"points=\"[^\"]+\"", page)
+        self.assertEqual(len(curves), 2)
+        self.assertEqual(re.findall(r"points=\"[^\"]+\"", (self.folder / "out/report.html").read_text()), curves)
+        (self.folder / "out/a/history.csv").write_text("no history")
+        self.assertIsNone(self.succeed("fit", "jobs.toml", "--out", "out", "--resume", "--json").json["jobs"][0]["loss"])
+
+    def test_numbers_that_are_none_have_no_sign(self):
+        # Beside infinity there is no score; on the way through a checkpoint it would lose a sign that others keep.
+        y = self.x[:, :2].copy()
+        y[45] = np.inf
+        self.save_arrays(y=y)
+        text = '[[job]]\nname = "a"\nbuild = "dense 2"\ninput = [6]\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\nshuffle = false\nvalidation_split = 0.2\nmetrics = ["r2_score", "pearson_correlation"]\nepochs = 2\n'
+        self.run_jobs(text)
+        history = (self.folder / "out/a/history.csv").read_text()
+        self.assertIn(",nan", history)
+        self.assertNotIn("-nan", history)
 
     def test_keras_opens_what_plain_words_and_whole_numbers_give(self):
         self.save(classifier())

@@ -102,6 +102,45 @@ TEST(parallel_fit, more_replicas_than_samples_are_of_no_harm) {
   expect_near(train(job, 1, 1), train(job, 8, 1), 1e-5, "8 replicas of 3 samples");
 }
 
+TEST(parallel_fit, sums_over_the_batch_leave_out_replicas_without_samples) {
+  const Scratch scratch;
+  FitJob job = job_of(scratch, {"overlap", "dense 6 tanh; dense 4 sigmoid", {9}, momentum});
+  Tensor truths = wave_tensor({45, 4}, 0.9);
+  for (float& truth : truths.as<float>()) truth = truth > 0 ? 1 : 0;
+  write_npy(job.y.file, truths);
+  job.metrics = {};
+  job.batch_size = 3;
+  job.epochs = 2;
+  for (const char* loss : {"dice", "tversky", "squared_hinge"}) {
+    job.loss = loss;
+    expect_near(train(job, 1, 1), train(job, 8, 1), 1e-5, fmt::format("8 replicas of 3 samples, {}", loss));
+  }
+}
+
+TEST(parallel_fit, jobs_that_had_not_begun_when_all_was_stopped_begin_later) {
+  const Scratch scratch;
+  FitJob first = job_of(scratch, models()[0]);
+  first.epochs = 2;
+  FitJob second = first;
+  second.name = "second";
+  FitOptions options;
+  options.folder = scratch.path("out");
+  options.checkpoint_every = 1;
+  options.parallel.devices = {"cpu", "cpu"};
+  std::atomic<bool> stop = false;
+  const auto nothing = [](const FitResult&) {};
+  const FitReport stopped = fit(
+      {first, second}, options, [&](const FitResult&) { stop = true; }, stop);
+  EXPECT_EQ(stopped.jobs[0].stopped_because, "epochs");
+  EXPECT_EQ(stopped.jobs[1].stopped_because, "interrupted");
+  options.resume = true;
+  stop = false;
+  const FitReport done = fit({first, second}, options, nothing, stop);
+  EXPECT_EQ(done.jobs[0].stopped_because, "finished_before");
+  EXPECT_EQ(done.jobs[1].error, "");
+  EXPECT_EQ(done.jobs[1].stopped_because, "epochs");
+}
+
 TEST(parallel_fit, a_loss_that_is_not_finite_ends_it_and_says_so) {
   const Scratch scratch;
   EXPECT_NE(error_of(overflowing(scratch), "cpu").find("the loss of step"), std::string::npos);

@@ -114,12 +114,13 @@ void train(Console& console, FitSettings& settings) {
   table.clear();
   if (console.json && speaks) {
     Json list = Json::list();
+    const auto is_known = [](const FitResult& result) { return result.steps > 0 || !result.history.empty(); };
     for (const FitResult& result : done.jobs) {
       Json one = JsonMembers{{"name", result.name},
                              {"steps", result.steps},
                              {"seconds", result.seconds},
                              {"us_per_step", result.steps > 0 ? Json(result.seconds * 1e6 / static_cast<double>(result.steps)) : Json()},
-                             {"loss", result.error.empty() ? Json(result.loss) : Json()},
+                             {"loss", result.error.empty() && is_known(result) ? Json(result.loss) : Json()},
                              {"stopped_because", result.stopped_because}};
       if (!result.error.empty()) one.set("error", result.error);
       list.push(std::move(one));

@@ -256,12 +256,14 @@ Value* Fit::update_of(const Variable& variable) {
   return nullptr;
 }
 
+Value Fit::counted(Value own) const { return is_part ? own * convert(compare(share, 0, Direction::GT), own.dtype()) : own; }
+
 Value Fit::over_parts(Value own, const std::string& what) const {
   if (!is_part) return own;
   if (accumulates)
     fail<Unsupported>("fit", "{} needs the whole batch at once, so it cannot be accumulated over small batches; hint: --accumulate 1",
                       what);
-  return all_reduce({own}, replicas)[0];
+  return all_reduce({counted(own)}, replicas)[0];
 }
 
 void Fit::add_loss(Value value) { penalty = penalty ? penalty + value : value; }

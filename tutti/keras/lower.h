@@ -42,6 +42,8 @@ struct Fit {
   int64_t replicas = 1;
   Value seed, step;    // u64 scalars: of the run, and counting its steps
   Value share, first;  // of a part: f32, its samples over all samples; u64, the place of its first sample in the batch
+  // Of a part that has samples of its own the value; of one that has none, and computes with another's, 0.
+  Value counted(Value own) const;
   // The sum over the parts of a value that depends on their samples: what the whole batch would have. Throws Unsupported, naming `what`,
   // where parts come one after another.
   Value over_parts(Value own, const std::string& what) const;

@@ -173,6 +173,7 @@ class Fitting {
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (options_.resume && !has_checkpoint(i) && is_there(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";
+        remember_history(folder(i), out_.jobs[i]);
         report_(out_.jobs[i]);
         continue;
       }
@@ -374,7 +375,7 @@ class Fitting {
     std::vector<ReportedJob> jobs;
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const FitResult& result = out_.jobs[i];
-      ReportedJob job{result.name, result.stopped_because, result.error, result.steps, result.seconds, {}, {}};
+      ReportedJob job{result.name, result.stopped_because, result.error, result.steps, result.seconds, result.columns, result.history};
       if (const Trainer* trainer = trainers_[i].get()) {
         job.columns = trainer->columns();
         job.history = trainer->history();
@@ -433,7 +434,9 @@ class Fitting {
   void interrupt(size_t job) {
     FitResult& result = out_.jobs[job];
     if (!result.stopped_because.empty()) return;
-    if (options_.has_checkpoints() && writes() && trainers_[job]->is_between_steps() && !attempt(job, [&] { save(job); })) return;
+    // One that has not begun has nothing to keep, and may have the checkpoint of an earlier run.
+    const bool saves = options_.has_checkpoints() && writes() && trainers_[job]->steps() > 0 && trainers_[job]->is_between_steps();
+    if (saves && !attempt(job, [&] { save(job); })) return;
     result.steps = trainers_[job]->steps();
     result.seconds = trainers_[job]->seconds();
     result.loss = trainers_[job]->last_loss();

@@ -55,7 +55,7 @@ struct FitResult {
   std::string stopped_because;                // "epochs", "early_stopping", "error", "interrupted", or "finished_before" this run
   std::string error;                          // of a job that failed
   std::vector<std::string> columns;           // of the history: loss, metrics, val_...
-  std::vector<std::vector<double>> history;   // a row an epoch; kept where there is no folder
+  std::vector<std::vector<double>> history;   // a row an epoch; kept where there is no folder, read where it was finished before
   std::shared_ptr<const keras::Model> model;  // trained; where there is no folder
 };
 

@@ -363,6 +363,8 @@ void Trainer::take_one(std::span<const std::span<const float>> outputs, int64_t 
 void Trainer::add_results(const Totals& totals, std::vector<double>& row) const {
   row.push_back(totals.loss / totals.samples);
   for (size_t m = 0; m < facts_->metrics.size(); ++m) row.push_back(facts_->metrics[m].result(totals.sums[m]));
+  for (double& value : row)  // one NaN, of which a checkpoint keeps no sign
+    if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
 }
 
 void Trainer::end_epoch() {
@@ -443,9 +445,6 @@ std::shared_ptr<const keras::Model> Trainer::take_model() {
 
 void Trainer::write(const std::string& folder, bool durable) {
   make_folder(folder);
-  keras::CompiledWith compiled{optimizer_->config(), job_.loss, job_.loss_weights, job_.metrics, job_.weighted_metrics, {}};
-  for (size_t i = 0; const auto state = place(optimizer_state(i)); ++i) compiled.optimizer_variables.push_back(values_->read(*state));
-  keras::write_model(folder + "/model.keras", *model_, &compiled, durable);
   OutputFile history(folder + "/history.csv");
   std::string line = "epoch";
   for (const auto& column : columns_) line += "," + column;
@@ -461,11 +460,16 @@ void Trainer::write(const std::string& folder, bool durable) {
     for (const auto& name : classes_) labels.write(name + "\n");
     labels.commit(durable);
   }
-  if (!options_.log_steps) return;
-  OutputFile file(folder + "/steps.csv");
-  file.write("step,loss\n");
-  for (size_t i = 0; i < losses_.size(); ++i) file.write(fmt::format("{},{}\n", i, losses_[i]));
-  file.commit(durable);
+  if (options_.log_steps) {
+    OutputFile file(folder + "/steps.csv");
+    file.write("step,loss\n");
+    for (size_t i = 0; i < losses_.size(); ++i) file.write(fmt::format("{},{}\n", i, losses_[i]));
+    file.commit(durable);
+  }
+  // The last one: where it is, --resume takes the job for finished.
+  keras::CompiledWith compiled{optimizer_->config(), job_.loss, job_.loss_weights, job_.metrics, job_.weighted_metrics, {}};
+  for (size_t i = 0; const auto state = place(optimizer_state(i)); ++i) compiled.optimizer_variables.push_back(values_->read(*state));
+  keras::write_model(folder + "/model.keras", *model_, &compiled, durable);
 }
 
 }  // namespace tutti

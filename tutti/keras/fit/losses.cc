@@ -350,11 +350,8 @@ double elements(Value x) { return static_cast<double>(x.shape().elements()); }
 struct Whole {
   const Fit* part;
   const Config& config;
-  // 1 of a part that has samples of its own; one that has none computes with another's and does not count.
-  Value counted(Value total) const {
-    return part == nullptr ? total : total * convert(compare(part->share, 0, Direction::GT), total.dtype());
-  }
-  Value over_all(Value total) const { return part == nullptr ? total : part->over_parts(counted(total), config.where()); }
+  Value counted(Value total) const { return part == nullptr ? total : part->counted(total); }
+  Value over_all(Value total) const { return part == nullptr ? total : part->over_parts(total, config.where()); }
   Value share_of(Value mean) const { return part == nullptr ? mean : mean * part->share; }
 };
 
