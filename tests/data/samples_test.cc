@@ -100,7 +100,7 @@ TEST(Samples, ColumnsAreTheElementsOfAnInputRowMajor) {
   EXPECT_EQ(refusal(file, {{"x", DType::f32, {7}}}),
             "[input] input 'x' expects float32 (samples, 7), its elements as columns; '" + file + "' has 6 columns");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, 4}}}), "has 6 columns");
-  EXPECT_PRED2(contains, refusal(scratch.write("other.csv", "1;2\n"), {{"x", DType::f32, {2}}}),
+  EXPECT_PRED2(contains, refusal(scratch.write("other.csv", "1\n"), {{"x", DType::f32, {2}}}),
                "has 1 column; hint: commas stand between columns");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, -1}}}), "more than one open extent; hint: use .npy");
   EXPECT_PRED2(contains, refusal(file, {{"x", DType::f32, {-1, 0}}}), "has 6 columns");
