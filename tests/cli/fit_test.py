@@ -179,33 +179,6 @@ class Fit(FitTest):
         for name in names:
             self.expect_close([float(row[header.index(name)]) for row in rows], history[name], 1e-3)
 
-    def test_a_mixed_model_with_a_float32_head_goes_on(self):
-        """Keras puts a LossScaleOptimizer around the optimizer, of which the file's config says nothing: only its variables do."""
-        keras.config.set_dtype_policy("mixed_float16")
-        try:
-            x = keras.Input((6,))
-            net = keras.Model(x, layers.Dense(3, "softmax", dtype="float32")(layers.Dense(8, "tanh")(x)))
-            for optimizer in (keras.optimizers.SGD(0.5), keras.optimizers.SGD(0.5, momentum=0.5)):
-                net.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy")
-                for _ in range(2):  # an optimizer that has not begun, and one that has
-                    self.save(net)
-                    self.run_jobs(job_in_order("a", 3))
-                    self.expect_close(self.history()["loss"], self.history_in_order(net, 3)["loss"], 1e-2)
-        finally:
-            keras.config.set_dtype_policy("float32")
-
-    def test_a_compiled_h5_file_goes_on_with_its_optimizer(self):
-        net = classifier()
-        net.compile(loss=keras.losses.SparseCategoricalCrossentropy(), optimizer=keras.optimizers.Adam(0.03, beta_1=0.8),
-                    metrics=[keras.metrics.SparseCategoricalAccuracy()])  # fmt: skip
-        self.history_in_order(net, 1)
-        self.save(net, "a.h5")
-        self.run_jobs(job_in_order("a", 3).replace("a.keras", "a.h5"))
-        self.expect_history(self.history_in_order(net, 3))
-        opened = keras.models.load_model(self.folder / "out/a/model.keras")
-        self.assertEqual((type(opened.optimizer), int(opened.optimizer.iterations)), (keras.optimizers.Adam, 16))
-        self.expect_close(self.history_in_order(opened, 1)["loss"], self.history_in_order(net, 1)["loss"], 1e-3)
-
     def test_a_job_that_fails_at_its_last_batch_alone_stops_alone(self):
         net = keras.Sequential([keras.Input((8, 2)), layers.Dense(3, "softmax")])
         self.save(net)

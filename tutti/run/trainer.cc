@@ -175,6 +175,7 @@ void Trainer::read_compile_options() {
   if (is_scaled || (is_mixed_float16(*model_) && own(Json(), "auto_scale_loss").dump() != "false")) optimizer_->scale_dynamically();
   // One that has not begun has fewer variables than it will have: nothing to go on with.
   if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
+  if (!optimizer_start_.empty() && optimizer_->last_is_untold()) optimizer_start_.push_back(optimizer_->untold_last(optimizer_start_));
 }
 
 void Trainer::describe(std::shared_ptr<const StepGraph> facts, std::vector<std::string> states) {
@@ -469,6 +470,7 @@ void Trainer::write(const std::string& folder, bool durable) {
   // The last one: where it is, --resume takes the job for finished.
   keras::CompiledWith compiled{optimizer_->config(), job_.loss, job_.loss_weights, job_.metrics, job_.weighted_metrics, {}};
   for (size_t i = 0; const auto state = place(optimizer_state(i)); ++i) compiled.optimizer_variables.push_back(values_->read(*state));
+  if (optimizer_->last_is_untold()) compiled.optimizer_variables.pop_back();
   keras::write_model(folder + "/model.keras", *model_, &compiled, durable);
 }
 

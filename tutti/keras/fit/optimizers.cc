@@ -178,6 +178,17 @@ std::vector<OptimizerVariable> Optimizer::variables(const std::vector<TrainedWei
   return out;
 }
 
+bool Optimizer::last_is_untold() const { return !is_several() && scaling_ && row_->update == nadam; }
+
+Tensor Optimizer::untold_last(const std::vector<Tensor>& others) const {
+  const int64_t updates = others.at(own_variables()).converted(DType::i64).as<int64_t>()[0] / accumulation_;
+  const auto beta_1 = static_cast<float>(named_.config().number("beta_1", 0.9));
+  float product = 1;
+  for (int64_t step = 1; step <= updates && product != 0; ++step)
+    product *= (1 - 0.5f * std::pow(0.96f, static_cast<float>(step))) * beta_1;
+  return Tensor::scalar<float>(product);
+}
+
 double Optimizer::weight_decay(const TrainedWeight& weight) const {
   const Config c = named_.config();
   const bool adam_of_muon = row_->update == muon && is_for_adam(c, weight.path, weight.value.shape());

@@ -50,6 +50,10 @@ class Optimizer {
   std::vector<OptimizerVariable> variables(const std::vector<TrainedWeight>& weights) const;
   // Where the averages of the weights stand among variables().
   size_t first_average() const;
+  // Keras loses sight of Nadam's product of momenta inside a LossScaleOptimizer: the last one of variables() is in no file then, and
+  // follows from the others.
+  bool last_is_untold() const;
+  Tensor untold_last(const std::vector<Tensor>& others) const;
 
   // Sets `next` of each weight; gives the next values of `variables`, which are states of the graph in the order of variables().
   // `constrain` is asked for each weight after its update.
