@@ -242,6 +242,8 @@ class Refusals(program.ProgramTest):
     def test_a_folder_is_no_model(self):
         (self.folder / "saved").mkdir()
         self.refuse(1, "'saved': it is a directory; hint: TensorFlow's SavedModel is not read", "predict", "saved", DATA / "dense_in.npz")
+        (self.folder / "saved" / "model.weights.h5").touch()
+        self.refuse(1, "'saved': it is a directory; hint: its files in a zip are a .keras file: save_model(..., zipped=True)", "inspect", "saved")
 
     def test_an_archive_that_is_packed_otherwise_is_named(self):
         with zipfile.ZipFile(self.folder / "x.npz", "w", zipfile.ZIP_BZIP2) as archive, archive.open("features.npy", "w") as member:

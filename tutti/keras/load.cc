@@ -151,12 +151,12 @@ Model load(std::shared_ptr<const ByteSource> file) {
 }
 
 Model load(const std::string& path) {
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown))
-    fail<InvalidArgument>("file",
-                          "cannot open '{}': it is a directory; hint: TensorFlow's SavedModel is not read, save the model as one file, "
-                          "model.save('model.keras')",
-                          escape(path));
+  namespace fs = std::filesystem;
+  if (std::error_code unknown; fs::is_directory(path, unknown))
+    fail<InvalidArgument>("file", "cannot open '{}': it is a directory; hint: {}", escape(path),
+                          fs::exists(fs::path(path) / "model.weights.h5", unknown)
+                              ? "its files in a zip are a .keras file: save_model(..., zipped=True)"
+                              : "TensorFlow's SavedModel is not read, save the model as one file, model.save('model.keras')");
   auto file = open_file(path);
   try {
     return load(std::move(file));
