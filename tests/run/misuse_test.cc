@@ -39,7 +39,7 @@ TEST(misuse, options_that_contradict_each_other_are_refused) {
       [] {
         compile(doubling(), {.batch = 1, .input_shapes = {{4, 2}}});
       },
-      "[compile] the first extent of an input's shape is the batch, 1; got (4, 2)");
+      "[compile] the first extent of an input's shape is the batch, 1; got [4, 2]");
   EXPECT_EQ(compile(doubling(), {.batch = 4, .input_shapes = {{4, 2}}}).output_types()[0].shape, Shape({4, 2}));
 }
 
