@@ -35,7 +35,7 @@ class PanelBlocks {
         run_two_(b.kernels->two_products[b.vectors(panel)]),
         width_(b.width(panel)),
         most_(b.kernels->depth[b.vectors(panel)]),
-        is_last_(panel + 1 == b.size()),
+        is_last_panel_(panel + 1 == b.size()),
         epilogue_(epilogue),
         call_(call_of(b, b.column(panel), epilogue, c, c_stride)),
         residual_(call_.residual) {
@@ -45,14 +45,14 @@ class PanelBlocks {
   // Two products at once, where both stay in the first-level cache.
   bool run_both(const RowsOfA& a, const float* b, const RowsOfA& more, const float* more_b) {
     if (depth_of(a) + depth_of(more) > most_) return false;
-    call_.part[0] = part_of(a, b, is_last_);
-    call_.part[1] = part_of(more, more_b, is_last_);
+    call_.part[0] = part_of(a, b, is_last_panel_);
+    call_.part[1] = part_of(more, more_b, is_last_panel_);
     run_two_(call_);
     return true;
   }
 
-  // Adds a product; the epilogue is for the `final` one.
-  void run(const RowsOfA& a, const float* b, bool final) {
+  // Adds a product; behind the last one comes the epilogue.
+  void run(const RowsOfA& a, const float* b, bool is_last_product) {
     RowsOfA part = a;
     int64_t tap = 0, begin = 0;
     do {
@@ -72,9 +72,9 @@ class PanelBlocks {
         }
       }
       const bool ends = tap >= a.taps;
-      call_.part[0] = part_of(part, b, ends && is_last_);
-      call_.epilogue = ends && final ? &epilogue_ : nullptr;
-      call_.residual = call_.residual_first || (ends && final && !epilogue_.residual_first) ? residual_ : nullptr;
+      call_.part[0] = part_of(part, b, ends && is_last_panel_);
+      call_.epilogue = ends && is_last_product ? &epilogue_ : nullptr;
+      call_.residual = call_.residual_first || (ends && is_last_product && !epilogue_.residual_first) ? residual_ : nullptr;
       run_(call_);
       b += depth_of(part) * width_;
       call_.accumulate = true;  // what has begun with the residual goes on from there
@@ -91,7 +91,7 @@ class PanelBlocks {
   void (*run_)(const PanelCall&);
   void (*run_two_)(const PanelCall&);
   int64_t width_, most_;
-  bool is_last_;
+  bool is_last_panel_;
   const Epilogue& epilogue_;
   PanelCall call_;  // changed from block to block, and never copied: see PanelPart
   const float* residual_;
@@ -116,11 +116,11 @@ void multiply_one_row(const RowsOfA& a, const Panels& b, const AddedProduct* add
     b.count[1] > 0 ? b.kernels->rows[1](call) : b.kernels->one_row(call, threes, last - first - threes, backwards);
   };
   if (added) {
-    const auto [final, residual] = std::pair(call.epilogue, call.residual);
+    const auto [whole, residual] = std::pair(call.epilogue, call.residual);
     if (!call.residual_first) call.residual = nullptr;
     call.epilogue = nullptr;
     run(a, b);
-    call.epilogue = final;
+    call.epilogue = whole;
     call.residual = call.residual_first ? nullptr : residual;
     call.residual_first = false;
     call.accumulate = true;

@@ -21,9 +21,9 @@ struct Matrix {
 enum class LeftRows { any, several, several_even };
 
 // Packed panels that someone else owns: wide ones (3 vectors), then those of 2, then one of 1; of a narrow matrix one as wide as it is,
-// which is read as one stream. Panel p is [depth, its width] from column(p)
-// on; the last one is filled up with zeros. If that leaves half of its last vector empty and rows are even, this vector holds two rows:
-// column by column the one, then the other. Its sums are those of even rows and those of odd rows, added in the end.
+// which is read as one stream. Panel p is [depth, its width] from column(p) on; the last one is filled up with zeros. If that leaves half
+// of its last vector empty and rows are even, this vector holds two rows: column by column the one, then the other. Its sums are those of
+// even rows and those of odd rows, added in the end.
 struct Panels {
   const PanelKernels* kernels;
   const float* data;
