@@ -3,6 +3,7 @@
 #include <new>
 
 #include "tutti/base/json.h"
+#include "tutti/base/utf8.h"
 #include "tutti/serve/http/api.h"
 
 namespace tutti::serve {
@@ -18,10 +19,6 @@ std::string_view host_name(std::string_view host) {
 // An address cannot be made to point elsewhere, unlike a name.
 bool is_address(std::string_view host) {
   return !host.empty() && (host.find(':') != host.npos || host.find_first_not_of("0123456789.") == host.npos);
-}
-
-bool is_localhost(std::string_view host) {
-  return std::ranges::equal(host, std::string_view("localhost"), [](char a, char b) { return (a | 0x20) == b; });
 }
 
 // A status that no failure of the scheduler has.
@@ -86,7 +83,7 @@ bool same_secret(std::string_view given, std::string_view secret) {
 
 void HttpApi::check_access(const HttpRequest& request, const Route& route) const {
   const std::string_view host = host_name(request.host);
-  if (loopback_ && !host.empty() && !is_localhost(host) && !is_address(host))
+  if (loopback_ && !host.empty() && in_lower_case(host) != "localhost" && !is_address(host))
     throw HttpError(403, fmt::format("the server listens for this machine only; Host is '{}'", escape(host, 60)));
   // A page of another site may send requests from a browser here; its answers would stay hidden, its effects not.
   if (const std::string_view origin = request.origin; !origin.empty()) {

@@ -1,5 +1,4 @@
 #include "tutti/device/cpu/gemm/matmul.h"
-#include "tutti/device/cpu/gemm/batched_matmul.h"
 
 #include <fmt/format.h>
 
@@ -45,10 +44,6 @@ bool is_finite(const Tensor& weights) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-}  // namespace
-
-namespace {
-
 // A dot_general whose right side is known: rows times a matrix.
 struct KnownDot {
   Run rows;
@@ -60,9 +55,9 @@ struct KnownDot {
         fmt::format("matrix {}x{} by {} and {}", matrix.depth, matrix.columns, matrix.row_stride, matrix.column_stride);
     return selection.packer(weights)(form, [&] { return Packs{PackedMatrix(matrix)}; })[0];
   }
-  RowsOfA left(const float* data) const {
+  // Without their data, which a run brings.
+  RowsOfA left() const {
     RowsOfA out;
-    out.data = data;
     out.stride = rows.stride;
     out.count = rows.count;
     out.depth = matrix.depth;
@@ -129,10 +124,9 @@ Step two_products(const Selection& selection, int32_t index, const KnownDot& dot
   std::sort(step.nodes.begin(), step.nodes.end());
   const Work first = work_of(dot), second = work_of(added.dot);
   step.threads = selection.threads({.flops = first.flops + second.flops, .bytes = first.bytes + second.bytes});
-  step.kernel.run = [left = dot.left(nullptr), packed = dot.packed(selection), more = added.dot.left(nullptr),
-                     added = added.dot.packed(selection), zero_first = is_zero_first(selection, other, added.dot),
-                     columns = dot.matrix.columns, epilogue = BoundEpilogue(match, dot.matrix.columns, 2),
-                     threads = step.threads](const Pointers& p) {
+  step.kernel.run = [left = dot.left(), packed = dot.packed(selection), more = added.dot.left(), added = added.dot.packed(selection),
+                     zero_first = is_zero_first(selection, other, added.dot), columns = dot.matrix.columns,
+                     epilogue = BoundEpilogue(match, dot.matrix.columns, 2), threads = step.threads](const Pointers& p) {
     RowsOfA a = left;
     AddedProduct behind_it{more, added.panels()};
     a.data = floats(p.operands[0]);

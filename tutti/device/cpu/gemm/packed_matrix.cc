@@ -17,8 +17,8 @@ bool is_narrow(const PanelKernels& kernels, int64_t vectors, int64_t depth) {
 Panels layout(int64_t depth, int64_t columns, LeftRows left) {
   Panels panels{&panel_kernels(), nullptr, depth, columns, {}, false, false};
   const int64_t lanes = panels.kernels->lanes, vectors = (columns + lanes - 1) / lanes;
-  // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
   panels.narrow = left == LeftRows::any && is_narrow(*panels.kernels, vectors, depth);
+  // As many panels of 3 as leave no panel of 1, which would load more than it multiplies.
   panels.count[1] = vectors == 1 ? 1 : 0;
   panels.count[4] = panels.narrow && vectors == 4 ? 1 : 0;
   panels.count[2] = vectors < 2 || panels.count[4] > 0 ? 0 : vectors % 3 == 0 ? 0 : vectors % 3 == 1 ? 2 : 1;
