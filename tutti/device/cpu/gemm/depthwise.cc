@@ -9,6 +9,15 @@
 #include "tutti/device/cpu/team.h"
 
 namespace tutti::cpu {
+namespace {
+
+// A kernel goes through all channels of a few pixels. Of more channels than these, what its windows share with the next ones has left the
+// first-level cache by then.
+constexpr int64_t kManyChannels = 256;
+constexpr int64_t kNear = int64_t{6} * 1024;  // floats that stay there from row to row
+constexpr int64_t kLeastChannels = 48;        // at once
+
+}  // namespace
 
 std::vector<DepthwiseConvolution::Band> DepthwiseConvolution::bands(const ConvolutionShape& shape, size_t axis) {
   std::vector<Band> bands;
@@ -117,14 +126,29 @@ void DepthwiseConvolution::run_channels(const float* x, const Epilogue& epilogue
   run_part(x, epilogue, y, 0, shape_.batch * output_[1], {first, count, 0, count}, nullptr);
 }
 
+// The rows under two rows of windows, and those two, stay near.
+int64_t DepthwiseConvolution::channels_at_once(int64_t channels, const Epilogue& epilogue) const {
+  if (channels <= kManyChannels || !epilogue.in_registers()) return channels;
+  const int64_t rows = (shape_.kernel[1] - 1) * shape_.dilation[1] + 1 + shape_.strides[1] + 2;
+  const int64_t fitting = kNear / (rows * shape_.input[2]);
+  return std::max(kLeastChannels, fitting / kernel_->lanes * kernel_->lanes);
+}
+
 void DepthwiseConvolution::run_part(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, Channels channels,
                                     const float* packed) const {
-  for (int64_t row = first; row < last;) {
-    const RowsKernel two = row + 1 < last ? kernel_of_two(row, epilogue) : nullptr;
-    run_row(x, epilogue, y, row, two, channels, packed);
-    const int64_t count = two ? 2 : 1;
-    row += count;
-    y += count * output_[2] * channels.pixel;
+  const int64_t most = channels_at_once(channels.count, epilogue);
+  for (int64_t done = 0, count = 0; done < channels.count; done += count) {
+    const int64_t left = channels.count - done;
+    count = left >= most + kernel_->lanes ? most : left;
+    const Channels some{channels.first + done, count, channels.at + done, channels.pixel};
+    float* to = y;
+    for (int64_t row = first; row < last;) {
+      const RowsKernel two = row + 1 < last ? kernel_of_two(row, epilogue) : nullptr;
+      run_row(x, epilogue, to, row, two, some, packed);
+      const int64_t rows = two ? 2 : 1;
+      row += rows;
+      to += rows * output_[2] * channels.pixel;
+    }
   }
 }
 

@@ -45,6 +45,7 @@ class DepthwiseConvolution {
   using RowsKernel = void (*)(const DepthwiseCall&, const DepthwiseRows&);
   // That makes this row and the next one, both counted through the batch, at once; or none.
   RowsKernel kernel_of_two(int64_t row, const Epilogue& epilogue) const;
+  int64_t channels_at_once(int64_t channels, const Epilogue& epilogue) const;
   // Some channels of some rows; all of them, if the epilogue has an activation that is not made in registers.
   void run_part(const float* x, const Epilogue& epilogue, float* y, int64_t first, int64_t last, Channels channels,
                 const float* packed) const;

@@ -40,11 +40,14 @@ HWY_INLINE hn::Vec<D> first_lanes(Vector v) {
   }
 }
 
-// sum += x y, in the register where the sum is: GCC lets sums wander from register to register, and spills one when they are many.
+// sum += x y, in the register where the sum is: GCC lets sums wander from register to register, and spills one when they are many. The
+// instruction is told of locals: elements of an array that it names are in memory from then on, stored although nobody loads them.
 template <class V>
 HWY_INLINE void add_product(V x, V y, V& sum) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  asm("vfmadd231ps %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(y.raw));
+  auto raw = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(raw) : "v"(x.raw), "v"(y.raw));
+  sum.raw = raw;
 #else
   sum = hn::MulAdd(x, y, sum);
 #endif
@@ -81,9 +84,9 @@ constexpr bool kHasPairs = false;
 // Loads a vector at this point of the program and not before: hoisted, it would push sums out of registers.
 HWY_INLINE Vector load_here(const float* from) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  Vector v;
-  asm volatile("vmovups %1, %0" : "=v"(v.raw) : "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
-  return v;
+  decltype(Vector::raw) raw;
+  asm volatile("vmovups %1, %0" : "=v"(raw) : "m"(*reinterpret_cast<const float(*)[kLanes]>(from)));
+  return Vector{raw};
 #else
   return hn::LoadU(Tag(), from);
 #endif
