@@ -55,6 +55,26 @@ TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
   }
 }
 
+TEST(batch_predictor, a_batch_that_would_leave_the_caches_is_computed_in_parts_and_gives_the_same_rows) {
+  // Of one sample the first convolution makes nearly a megabyte.
+  const auto net = std::make_shared<const keras::Model>(keras::build("conv2d 64 3 relu; max_pool 4; flatten; dense 5 softmax", {64, 64, 3}, 1));
+  BatchPredictor alone(net, {.batch = 1, .device = "cpu", .threads = 1});
+  struct Case {
+    int64_t count;
+    int threads;
+    size_t batches;
+  };
+  for (const auto& [count, threads, batches] : {Case{9, 3, 9}, {4, 3, 1}, {8, 1, 8}, {64, 2, 64}, {1, 2, 1}}) {
+    const Tensor x = samples(*net, count), expected = alone.predict({x})[0];
+    BatchPredictor predictor(net, {.batch = 64, .device = "cpu", .threads = threads});
+    PreparedPrediction prepared = predictor.prepare({x});
+    EXPECT_EQ(prepared.batches(), batches) << count << " samples";
+    EXPECT_EQ(prepared.is_side_by_side(), batches > 1 && threads > 1) << count << " samples";
+    prepared.run();
+    EXPECT_TRUE(std::ranges::equal(prepared.outputs()[0].bytes(), expected.bytes())) << count << " samples";
+  }
+}
+
 TEST(batch_predictor, several_batches_are_computed_side_by_side_and_give_the_same_rows) {
   const auto net = std::make_shared<const keras::Model>(keras::build("dense 24 relu; dense 7 softmax", {5}, 1));
   BatchPredictor alone(net, {.batch = 1, .device = "cpu"}), predictor(net, {.batch = 1 << 20, .device = "cpu", .threads = 3});

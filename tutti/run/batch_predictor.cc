@@ -188,10 +188,13 @@ const BatchPredictor::Nature& BatchPredictor::nature(const std::vector<Shape>& s
   std::vector<Shape> two = with_batch(shapes, 2);
   if (!nature_ || nature_->shapes != two) {
     const Graph graph = model_->lower({2, two, nullptr});
-    int64_t scans = 0;
-    for (const Node& node : graph.nodes())
+    int64_t scans = 0, widest = 0;
+    for (const Node& node : graph.nodes()) {
       if (node.op == Op::scan) scans = saturating_add(scans, cost(graph, node).flops);
-    nature_ = {std::move(two), tutti::samples_are_independent(graph, 2), cost(graph).flops / 2, scans / 2, weight_bytes(graph)};
+      if (node.operands.empty()) continue;
+      for (const ValueId result : node.results) widest = std::max(widest, graph.type(result).bytes());
+    }
+    nature_ = {std::move(two), tutti::samples_are_independent(graph, 2), cost(graph).flops / 2, scans / 2, weight_bytes(graph), widest / 2};
   }
   return *nature_;
 }
@@ -203,26 +206,33 @@ int64_t BatchPredictor::flops_a_sample(const std::vector<Type>& rows) { return n
 int BatchPredictor::threads() const { return options_.threads == 0 ? thread_limit() : options_.threads; }
 
 int64_t BatchPredictor::part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes) {
-  constexpr int64_t least = 8;                    // samples of a thread, which reads all weights
+  constexpr int64_t least = 8;                    // samples of a thread, which reads all weights in each step
   constexpr int64_t most_weight_bytes = 1 << 20;  // that stay in each one's second-level cache
-  const int threads = this->threads();
-  if (threads <= 1 || samples > largest || samples < least * threads || shapes.empty()) return largest;
+  constexpr int64_t near_bytes = 1 << 20;         // of a value, beside others
+  const int64_t threads = this->threads();
+  if (samples < 2 || samples > largest || shapes.empty() || open_device(options_.device)->is_asynchronous()) return largest;
   const Nature& own = nature(shapes);
-  const bool loops = own.independent && own.weight_bytes <= most_weight_bytes && own.scan_flops > own.flops / 2;
-  return loops ? (samples + threads - 1) / threads : largest;
+  if (!own.independent) return largest;
+  const auto parts = [](int64_t all, int64_t each) { return (all + each - 1) / each; };
+  if (threads > 1 && samples >= least * threads && own.weight_bytes <= most_weight_bytes && own.scan_flops > own.flops / 2)
+    return parts(samples, threads);
+  if (saturating_multiply(own.widest_bytes, samples) <= near_bytes) return largest;
+  const int64_t near = std::max<int64_t>(1, near_bytes / own.widest_bytes), rounds = parts(samples, near * threads);
+  const int64_t part = parts(samples, rounds * threads);
+  const int64_t longest = parts(parts(samples, part), threads) * part;  // samples of the thread that has most
+  return 8 * longest * threads <= 9 * samples ? part : largest;
 }
 
-// Where each thread computes batches of its own, it reads all weights for each: worth it where they are little beside the arithmetic.
-int BatchPredictor::threads_for(int64_t largest, const std::vector<Shape>& shapes) {
+// Each thread reads all weights for each batch: worth it where they are little beside the arithmetic.
+bool BatchPredictor::is_worth_apart(int64_t samples, const std::vector<Shape>& shapes) {
   constexpr int64_t flops_a_byte = 16;             // a matrix's, with 32 samples
   constexpr int64_t most_memory_bytes = 32 << 20;  // of each thread
   constexpr int64_t most_flops = 4'000'000'000;    // of a batch so large that nobody waits long for another
-  const int threads = this->threads();
-  if (threads <= 1 || !nature(shapes).independent) return 1;
-  const int64_t flops = saturating_multiply(nature_->flops, largest);
-  if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return 1;
-  Predictor& one = program_for(largest, largest, shapes, threads)->front();
-  return one.computes_in_host_memory() && one.stats().peak_memory_bytes <= most_memory_bytes ? threads : 1;
+  if (!nature(shapes).independent) return false;
+  const int64_t flops = saturating_multiply(nature_->flops, samples);
+  if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return false;
+  Predictor& one = program_for(samples, samples, shapes, threads())->front();
+  return one.computes_in_host_memory() && one.stats().peak_memory_bytes <= most_memory_bytes;
 }
 
 std::shared_ptr<BatchPredictor::Predictors> BatchPredictor::program_for(int64_t count, int64_t largest, const std::vector<Shape>& shapes,
@@ -239,8 +249,10 @@ PreparedPrediction BatchPredictor::cut(int64_t samples, int64_t largest, const s
   PreparedPrediction prepared;
   prepared.device_ = open_device(options_.device);
   const int64_t part = part_for(samples, largest, shapes);
-  if (part < largest || samples >= 2 * largest) prepared.threads_ = threads_for(part, shapes);
-  if (prepared.is_side_by_side()) largest = part;
+  if ((part < largest || (samples >= 2 * largest && threads() > 1)) && is_worth_apart(part, shapes)) {
+    prepared.threads_ = threads();
+    largest = part;
+  }
   for (int64_t begin = 0; begin == 0 || begin < samples; begin += largest) {
     // No samples at all: one would do to know what the outputs look like.
     const int64_t count = samples == 0 ? 1 : std::min(largest, samples - begin);

@@ -5,7 +5,8 @@
 // that mix the samples of a batch always get the exact size.
 //
 // Several batches at once are computed side by side where the device has threads: each batch by one thread from the first layer to the
-// last, so that nobody waits for another between the layers and what lies between them stays in that thread's cache.
+// last, so that nobody waits for another between the layers and what lies between them stays in that thread's cache. So is one batch, cut
+// into parts, where that is worth it: a sample's results do not depend on those beside it.
 #pragma once
 
 #include <functional>
@@ -98,15 +99,17 @@ class BatchPredictor {
     bool independent = false;
     int64_t flops = 0, scan_flops = 0;  // of one; of them in loops over time
     int64_t weight_bytes = 0;
+    int64_t widest_bytes = 0;  // the largest of the values that are computed for one
   };
   const Nature& nature(const std::vector<Shape>& shapes);
   // Batches and outputs, without inputs.
   PreparedPrediction cut(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
   int threads() const;  // there are
-  // A part of the batch for each thread where they would wait for each other in every step of a loop; else `largest`.
+  // How many samples of one batch a thread computes at a time: where threads would wait for each other in every step of a loop, its share;
+  // where what lies between the layers would leave the caches, as many as stay there. Else `largest`.
   int64_t part_for(int64_t samples, int64_t largest, const std::vector<Shape>& shapes);
-  // That compute batches of so many samples side by side, if there are several.
-  int threads_for(int64_t largest, const std::vector<Shape>& shapes);
+  // Whether threads may each compute so many samples by themselves.
+  bool is_worth_apart(int64_t samples, const std::vector<Shape>& shapes);
   std::shared_ptr<const keras::AnyModel> model_;
   CompileOptions options_;
   int64_t compilations_ = 0;
