@@ -57,7 +57,8 @@ TEST(batch_predictor, any_sizes_need_few_programs_and_give_the_same_rows) {
 
 TEST(batch_predictor, a_batch_that_would_leave_the_caches_is_computed_in_parts_and_gives_the_same_rows) {
   // Of one sample the first convolution makes nearly a megabyte.
-  const auto net = std::make_shared<const keras::Model>(keras::build("conv2d 64 3 relu; max_pool 4; flatten; dense 5 softmax", {64, 64, 3}, 1));
+  const auto net =
+      std::make_shared<const keras::Model>(keras::build("conv2d 64 3 relu; max_pool 4; flatten; dense 5 softmax", {64, 64, 3}, 1));
   BatchPredictor alone(net, {.batch = 1, .device = "cpu", .threads = 1});
   struct Case {
     int64_t count;

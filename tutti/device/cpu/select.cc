@@ -4,6 +4,7 @@
 #include "tutti/device/cpu/candidate.h"
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/loops/candidates.h"
+#include "tutti/device/cpu/loops/table_rows.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
 #include "tutti/graph/cost.h"
@@ -45,6 +46,7 @@ constexpr Candidate list[] = {
     {"batched matmul", batched_matmul},
     {"pool", match_pool},
     {"reduce", match_reduction},
+    {"table rows", match_table_rows},
     {"loop", match_loop},
     {"copy", match_copy},
     {"reference", reference_kernel},
