@@ -80,6 +80,34 @@ TEST(cpu_branches, outputs_of_their_own_and_values_from_the_middle) {
   expect_same(graph);
 }
 
+// Kernels of what joins the branches read through their last nodes.
+TEST(cpu_branches, broadcasts_slices_and_transposes_at_their_ends) {
+  const std::pair<const char*, Value (*)(const std::vector<Value>&)> joins[] = {
+      {"broadcast",
+       [](const auto& all) {
+         return tanh(broadcast_in_dim(all[0], {64, 64, 8}, {0, 2}) + broadcast_in_dim(all[1], {64, 64, 8}, {1, 2}));
+       }},
+      {"slice",
+       [](const auto& all) {
+         return slice(all[0], {4, 0}, {12, 8}) - slice(all[1], {9, 0}, {17, 8});
+       }},
+      {"transpose",
+       [](const auto& all) {
+         return matmul(transpose(all[0], {1, 0}), all[1]);
+       }},
+  };
+  for (const auto& [name, join] : joins) {
+    SCOPED_TRACE(name);
+    Graph graph;
+    const Value x = graph.input("x", {DType::f32, {64, 32}});
+    std::vector<Value> two;
+    for (unsigned m : {1, 2}) two.push_back(dense(maximum(dense(x, 96, 10 * m), 0), 8, 10 * m + 5));
+    graph.output("y", join(two));
+    EXPECT_NE(names_of(graph, 2), names_of(graph, 1));
+    expect_same(graph);
+  }
+}
+
 TEST(cpu_branches, one_after_another_where_there_is_nothing_to_gain) {
   const auto has_branches = [](const Graph& graph, int threads) {
     const auto names = names_of(graph, threads);
