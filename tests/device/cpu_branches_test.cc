@@ -82,27 +82,37 @@ TEST(cpu_branches, outputs_of_their_own_and_values_from_the_middle) {
 
 // Kernels of what joins the branches read through their last nodes.
 TEST(cpu_branches, broadcasts_slices_and_transposes_at_their_ends) {
-  const std::pair<const char*, Value (*)(const std::vector<Value>&)> joins[] = {
+  struct Case {
+    const char* name;
+    Value (*end)(Value x);
+    Value (*join)(Value a, Value b);
+  };
+  const Case cases[] = {
       {"broadcast",
-       [](const auto& all) {
-         return tanh(broadcast_in_dim(all[0], {64, 64, 8}, {0, 2}) + broadcast_in_dim(all[1], {64, 64, 8}, {1, 2}));
-       }},
+       [](Value x) {
+         return broadcast_in_dim(x, {64, 64, 8}, {0, 2});
+       },
+       [](Value a, Value b) { return tanh(a + b); }},
       {"slice",
-       [](const auto& all) {
-         return slice(all[0], {4, 0}, {12, 8}) - slice(all[1], {9, 0}, {17, 8});
-       }},
+       [](Value x) {
+         return slice(x, {4, 0}, {12, 8});
+       },
+       [](Value a, Value b) { return a - b; }},
       {"transpose",
-       [](const auto& all) {
-         return matmul(transpose(all[0], {1, 0}), all[1]);
+       [](Value x) {
+         return transpose(x, {1, 0});
+       },
+       [](Value a, Value b) {
+         return matmul(a, transpose(b, {1, 0}));
        }},
   };
-  for (const auto& [name, join] : joins) {
-    SCOPED_TRACE(name);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
     Graph graph;
     const Value x = graph.input("x", {DType::f32, {64, 32}});
-    std::vector<Value> two;
-    for (unsigned m : {1, 2}) two.push_back(dense(maximum(dense(x, 96, 10 * m), 0), 8, 10 * m + 5));
-    graph.output("y", join(two));
+    std::vector<Value> ends;
+    for (unsigned m : {10, 20}) ends.push_back(c.end(dense(maximum(dense(x, 96, m), 0), 8, m + 5)));
+    graph.output("y", c.join(ends[0], ends[1]));
     EXPECT_NE(names_of(graph, 2), names_of(graph, 1));
     expect_same(graph);
   }

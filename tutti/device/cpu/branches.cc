@@ -40,6 +40,7 @@ class BranchFinder {
     for (size_t n = graph_.nodes().size(); n-- > 0;)
       if (!is_leaf(n)) branch_[n] = label(n, joins);
     take_tails();
+    leave_ends();
   }
 
   // By branch, nodes ascending.
@@ -95,6 +96,18 @@ class BranchFinder {
         common = branch_[from];
       }
       if (one && common >= 0) branch_[n] = common;
+    }
+  }
+
+  // The last nodes of all, as long as kernels behind them look through them: a broadcast need not be written out then.
+  void leave_ends() {
+    for (size_t n = branch_.size(); n-- > 0;) {
+      if (branch_[n] < 0) continue;
+      const Node& node = graph_.nodes()[n];
+      const auto readers = selection_.readers(node.results[0]);
+      const auto is_outside = [&](int32_t reader) { return branch_of_reader(reader) != branch_[n]; };
+      if (!is_looked_through(node) || !std::all_of(readers.begin(), readers.end(), is_outside)) return;
+      branch_[n] = behind;
     }
   }
 
