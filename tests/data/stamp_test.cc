@@ -234,6 +234,8 @@ TEST(time_axis, months_keep_their_day_and_ends_stay_ends) {
   EXPECT_EQ(followed({"2020-01", "2020-02", "2020-11"}), (Texts{"monthly", "2020-12", "2021-01"}));
   EXPECT_EQ(followed({"2019-11-30", "2019-12-31", "2020-01-31"}), (Texts{"monthly", "2020-02-29", "2020-03-31"}));
   EXPECT_EQ(followed({"2019-11-30", "2019-12-30", "2020-01-30"}), (Texts{"monthly", "2020-02-29", "2020-03-30"}));
+  EXPECT_EQ(followed({"2024-01-31", "2024-02-29", "2024-03-29", "2024-04-30"}), (Texts{"monthly", "2024-05-31", "2024-06-28"}));
+  EXPECT_EQ(followed({"2023-12-29", "2024-03-29"}), (Texts{"quarterly", "2024-06-28", "2024-09-30"}));
   EXPECT_EQ(followed({"2020-04-30", "2020-06-30"}), (Texts{"every 2 months", "2020-08-31", "2020-10-31"}));
   EXPECT_EQ(followed({"2020-03-31", "2020-06-30", "2020-09-30"}), (Texts{"quarterly", "2020-12-31", "2021-03-31"}));
   EXPECT_EQ(followed({"2020-Q1", "2020-Q2"}), (Texts{"quarterly", "2020-Q3", "2020-Q4"}));
