@@ -117,8 +117,10 @@ class Sources(BulkTest):
 
     def test_no_images_give_an_empty_result(self):
         (self.folder / "none").mkdir()
-        self.run_bulk(MODEL, "none", "-o", "y.npy")
+        (self.folder / "none" / "scan.tiff").write_bytes(b"II*\0")
+        _, err = self.run_bulk(MODEL, "none", "-o", "y.npy")
         self.assertEqual(np.load(self.folder / "y.npy").shape, (0, 3))
+        self.assertIn("tutti: warning: [input] 'none' has no images", err)
 
 
 class Preprocessing(BulkTest):

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import resource
+import subprocess
 import tempfile
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -282,6 +283,20 @@ class Ensembles(program.ProgramTest):
             self.check(self.predict(many)["mean"], self.answers[0])
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_memory_is_the_weights_once(self):
+        if self.sanitized:
+            self.skipTest("sanitizers keep what is freed")
+        model = keras.Sequential([keras.Input((256,)), L.Dense(512), L.Dense(256), L.Dense(1)])
+        count = 80
+        for i in range(count):
+            for weights in model.weights:
+                weights.assign(weights + i)
+            model.save(self.folder / f"m{i:03}.keras")
+        manifest = self.make("many.toml", members=[self.folder / "*.keras"])
+        words = "import resource,subprocess,sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        child = subprocess.run(["/usr/bin/env", "python3", "-c", words, self.program, "inspect", manifest], capture_output=True, text=True, check=True)
+        self.assertLess(int(child.stdout) * 1024, count * model.count_params() * 4 + (50 << 20))
 
     def test_broken_manifests(self):
         file = self.folder / "broken.toml"

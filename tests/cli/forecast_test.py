@@ -314,6 +314,10 @@ class Forecasts(ForecastTest):
         self.refuse(2, "--horizon N is needed", "forecast", "m.keras", PASSENGERS, "--target", "passengers")
         self.refuse(2, "a forecast is written as .csv", *base, "-o", "out.npy")
         self.refuse(2, "a plot is .svg or .html", *base, "--plot", "out.png")
+        own = self.folder / "own.csv"
+        own.write_bytes(PASSENGERS.read_bytes())
+        self.refuse(2, "is the input, and results would be written over it", *base[:2], own, *base[3:], "-o", "./own.csv")
+        self.assertEqual(own.read_bytes(), PASSENGERS.read_bytes())
         self.refuse(2, "--quantiles are numbers from 0 to 1; got '1.5'", *base, "--quantiles", "0.1,1.5")
         self.refuse(2, "--quantiles holds a number twice", *base, "--quantiles", "0.1,0.1")
         self.refuse(2, "--features is a list with commas between", *base, "--features", "a,,b")

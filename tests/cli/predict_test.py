@@ -228,6 +228,11 @@ class Refusals(program.ProgramTest):
     def test_two_outputs_do_not_fit_in_an_npy(self):
         self.refuse(1, "the model has 2 outputs and 'y.npy' holds one array", "predict", DATA / "two_by_two.keras", DATA / "two_by_two_in.npz", "-o", "y.npy")
 
+    def test_nothing_is_written_over_the_input(self):
+        np.save(self.folder / "x.npy", np.ones((2, 4), "float32"))
+        (self.folder / "link.npy").symlink_to("x.npy")
+        self.refuse(2, "'link.npy' is the input, and results would be written over it", "predict", "m.keras", "x.npy", "-o", "link.npy")
+
     def test_what_is_no_data(self):
         (self.folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         (self.folder / "x.npy").write_text("1,2\n")

@@ -45,6 +45,10 @@ TEST(series, every_way_to_write_nothing) {
   EXPECT_EQ(
       table_of("t,y\n1,1\n2,#N/A\n3,3\n4,<NA>\n5,5\n6,.\n7,7\n8,-\n9,9\n10,?\n11,11\n12,-nan\n13,13\n", {"y", {}, "t"}).series[0].target,
       (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(table_of("t,y\n1,1\n2,..\n3,3\n4,:\n5,5\n6,--\n7,7\n8,n.a.\n9,9\n10,\\N\n11,11\n12,-1.#IND\n13,13\n", {"y", {}, "t"})
+                .series[0]
+                .target,
+            (Numbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
   EXPECT_EQ(table_of("date,y\n2020-01-01,1\n,\n2020-01-02,2\n,\n,\n").series[0].target, (Numbers{1, 2}));  // rows of a spreadsheet's end
   EXPECT_PRED2(contains, refusal_of_table("date,y\n2020-01-01,1\n,2\n"), "line 3: is not a time");
 }
@@ -53,6 +57,7 @@ TEST(series, semicolons_and_decimal_commas) {
   const SeriesTable table = table_of("date;y;x\n2020-01-01;1,5;3\n2020-01-02;;4,25\n2020-01-03;2;NA\n", {"y", {"x"}});
   EXPECT_EQ(table.series[0].target, (Numbers{1.5, 1.75, 2}));
   EXPECT_EQ(table.series[0].features[0], (Numbers{3, 4.25, 4.25}));
+  EXPECT_EQ(table_of("sep=;\r\ndate;y\r\n2020-01-01;1,5\r\n2020-01-02;2\r\n").series[0].target, (Numbers{1.5, 2}));
 }
 
 TEST(series, it_goes_from_the_first_to_the_last_known_target) {
@@ -91,6 +96,11 @@ TEST(series, what_is_wrong_is_named) {
   EXPECT_PRED2(contains, refusal_of_table("month,y,y\n2020-01,1,2\n"), "2 columns are named 'y'");
   EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,1\n2020-02,2\n2020-01,3\n"),
                "lines 2 and 4 have the same time; hint: --id COLUMN");
+  EXPECT_PRED2(contains, refusal_of_table("2020-01,1\n2020-02,2\n"), "the columns are '2020-01', '1'; hint: the first line gives");
+  EXPECT_PRED2(contains, refusal_of_table(",month,\n1,2020-01,1\n"), "there is no column 'y' (--target); the columns are");
+  EXPECT_PRED2(contains, refusal_of_table("Sales of all shops\nmonth,y\n2020-01,1\n"),
+               "line 2 has 2 fields; the rows before it have 1; hint: nothing stands above the header");
+  EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,\"1,000\"\n"), "got '1,000'; hint: a number has digits");
   EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,1\n2020-02,two\n"),
                "line 3, column 2 ('y'): is not a finite number; got 'two'");
   EXPECT_PRED2(contains, refusal_of_table("month,y\n2020-01,1\n2020-02,inf\n"), "is not a finite number; got 'inf'");

@@ -150,9 +150,20 @@ TEST(stamps, names_of_months_weeks_and_halves_of_the_day) {
   EXPECT_EQ(followed({"2021-W05", "2021-W09"}), (Texts{"every 4 weeks", "2021-W13", "2021-W17"}));
   EXPECT_EQ(followed({"9/30/2021 11:00:00 PM", "10/1/2021 12:00:00 AM"}),
             (Texts{"hourly", "10/1/2021 1:00:00 AM", "10/1/2021 2:00:00 AM"}));
+  EXPECT_EQ(followed({"9/30/2021 11AM", "9/30/2021 12PM"}), (Texts{"hourly", "9/30/2021 1PM", "9/30/2021 2PM"}));
+  EXPECT_EQ(followed({"9/30/2021 8 am", "9/30/2021 9 am"}, 1), (Texts{"hourly", "9/30/2021 10 am"}));
   EXPECT_EQ(followed({"9/30/2021 08:00", "9/30/2021 09:00"}, 1), (Texts{"hourly", "9/30/2021 10:00"}));
   EXPECT_EQ(followed({"9/30/2021 07:00", "9/30/2021 08:00"}, 1), (Texts{"hourly", "9/30/2021 09:00"}));
   EXPECT_EQ(followed({"1.0", "2.0"}), (Texts{"steps of 1", "3.0", "4.0"}));
+}
+
+TEST(stamps, midnight_may_be_the_end_of_a_day) {
+  EXPECT_EQ(column_of({"2020-02-28T24:00"}).ticks, column_of({"2020-02-29T00:00"}).ticks);
+  EXPECT_EQ(followed({"28.02.2020 23:00", "28.02.2020 24:00", "29.02.2020 01:00"}, 1), (Texts{"hourly", "29.02.2020 02:00"}));
+  EXPECT_EQ(followed({"27.02.2020 24:00", "28.02.2020 12:00"}), (Texts{"every 12 hours", "28.02.2020 24:00", "29.02.2020 12:00"}));
+  EXPECT_EQ(followed({"28.02.2020 12:00", "28.02.2020 24:00", "29.02.2020 12:00", "01.03.2020 00:00"}),
+            (Texts{"every 12 hours", "01.03.2020 12:00", "02.03.2020 00:00"}));
+  EXPECT_EQ(followed({"2020-01-31 24:00", "2020-02-29 24:00"}, 1), (Texts{"monthly", "2020-03-31 24:00"}));
 }
 
 TEST(stamps, numbers_are_days_with_a_clock_where_all_of_them_can_be) {
@@ -181,7 +192,10 @@ TEST(stamps, what_is_no_time_is_refused_with_its_line) {
                                  "2020-02-30",
                                  "2021-02-29",
                                  "20-01-01",
-                                 "2020-01-01T24:00",
+                                 "2020-01-01T24:01",
+                                 "2020-01-01T25:00",
+                                 "2020-01-01T1",
+                                 "2020-01-01T24:00 PM",
                                  "2020-01-01T10:60",
                                  "2020-01-01X10:00",
                                  "2020-01-01T10:00:00.",
@@ -220,6 +234,8 @@ TEST(time_axis, months_keep_their_day_and_ends_stay_ends) {
   EXPECT_EQ(followed({"2020-01", "2020-02", "2020-11"}), (Texts{"monthly", "2020-12", "2021-01"}));
   EXPECT_EQ(followed({"2019-11-30", "2019-12-31", "2020-01-31"}), (Texts{"monthly", "2020-02-29", "2020-03-31"}));
   EXPECT_EQ(followed({"2019-11-30", "2019-12-30", "2020-01-30"}), (Texts{"monthly", "2020-02-29", "2020-03-30"}));
+  EXPECT_EQ(followed({"2024-01-31", "2024-02-29", "2024-03-29", "2024-04-30"}), (Texts{"monthly", "2024-05-31", "2024-06-28"}));
+  EXPECT_EQ(followed({"2023-12-29", "2024-03-29"}), (Texts{"quarterly", "2024-06-28", "2024-09-30"}));
   EXPECT_EQ(followed({"2020-04-30", "2020-06-30"}), (Texts{"every 2 months", "2020-08-31", "2020-10-31"}));
   EXPECT_EQ(followed({"2020-03-31", "2020-06-30", "2020-09-30"}), (Texts{"quarterly", "2020-12-31", "2021-03-31"}));
   EXPECT_EQ(followed({"2020-Q1", "2020-Q2"}), (Texts{"quarterly", "2020-Q3", "2020-Q4"}));

@@ -80,6 +80,44 @@ TEST(cpu_branches, outputs_of_their_own_and_values_from_the_middle) {
   expect_same(graph);
 }
 
+// Kernels of what joins the branches read through their last nodes.
+TEST(cpu_branches, broadcasts_slices_and_transposes_at_their_ends) {
+  struct Case {
+    const char* name;
+    Value (*end)(Value x);
+    Value (*join)(Value a, Value b);
+  };
+  const Case cases[] = {
+      {"broadcast",
+       [](Value x) {
+         return broadcast_in_dim(x, {64, 64, 8}, {0, 2});
+       },
+       [](Value a, Value b) { return tanh(a + b); }},
+      {"slice",
+       [](Value x) {
+         return slice(x, {4, 0}, {12, 8});
+       },
+       [](Value a, Value b) { return a - b; }},
+      {"transpose",
+       [](Value x) {
+         return transpose(x, {1, 0});
+       },
+       [](Value a, Value b) {
+         return matmul(a, transpose(b, {1, 0}));
+       }},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    Graph graph;
+    const Value x = graph.input("x", {DType::f32, {64, 32}});
+    std::vector<Value> ends;
+    for (unsigned m : {10, 20}) ends.push_back(c.end(dense(maximum(dense(x, 96, m), 0), 8, m + 5)));
+    graph.output("y", c.join(ends[0], ends[1]));
+    EXPECT_NE(names_of(graph, 2), names_of(graph, 1));
+    expect_same(graph);
+  }
+}
+
 TEST(cpu_branches, one_after_another_where_there_is_nothing_to_gain) {
   const auto has_branches = [](const Graph& graph, int threads) {
     const auto names = names_of(graph, threads);

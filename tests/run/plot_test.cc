@@ -24,6 +24,7 @@ TEST(plot, values_get_round_marks) {
   EXPECT_EQ(labels(value_axis({-1.2e6, 2.4e6}, 4).ticks), (Labels{"−1 M", "0", "1 M", "2 M"}));
   EXPECT_EQ(labels(value_axis({150000, 450000}, 4).ticks), (Labels{"200 k", "300 k", "400 k"}));
   EXPECT_EQ(labels(value_axis({0.8e300, 1.2e300}, 3).ticks), (Labels{"8e299", "1e300", "1.2e300"}));
+  EXPECT_EQ(labels(value_axis({-1e28, 1e28}, 3).ticks), (Labels{"\u22121e28", "0", "1e28"}));
   EXPECT_EQ(value_axis({104, 622}, 6).base, "");
   const ValueAxis far = value_axis({999'999'999, 1'000'000'001}, 4);
   EXPECT_EQ(labels(far.ticks), (Labels{"\u22121", "0", "+1"}));

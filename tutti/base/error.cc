@@ -107,6 +107,7 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   // Known names may come from a file: a hint is not worth more than a moment.
   for (size_t i = 0; i < std::min<size_t>(known.size(), 2000); ++i) {
     const auto& candidate = known[i];
+    if (candidate.empty()) continue;
     const bool same = lower == in_lower_case(candidate);
     if (same || (name.size() > 1 && is_short_for(name, candidate))) {
       near.emplace_back(same ? 0 : 1, candidate);

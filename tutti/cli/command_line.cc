@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include "tutti/base/descriptors.h"
@@ -62,6 +63,12 @@ void note_lines(Console& console, std::string_view lines) {
 }
 
 }  // namespace
+
+void keep_inputs(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs)
+    if (std::error_code none; !output.empty() && std::filesystem::equivalent(output, input, none))
+      throw UsageError("usage", fmt::format("'{}' is the input, and results would be written over it; hint: another -o", escape(output)));
+}
 
 std::vector<std::string> parts_of(const std::string& list, std::string_view option) {
   std::vector<std::string> out;

@@ -80,6 +80,7 @@ class ForecastRun {
       throw UsageError("usage", "--stride is the distance of back-tests and needs --backtest N");
     if (!settings_.output.empty() && suffix_of(settings_.output) != ".csv")
       throw UsageError("usage", fmt::format("'{}': a forecast is written as .csv", settings_.output));
+    keep_inputs(settings_.output, {settings_.series});
     const std::string suffix = suffix_of(settings_.plot);
     if (!settings_.plot.empty() && suffix != ".svg" && suffix != ".html")
       throw UsageError("usage", fmt::format("'{}': a plot is .svg or .html", settings_.plot));

@@ -79,6 +79,10 @@ class ImageInput : public PredictInput {
   }
   const std::vector<Type>& rows() const override { return rows_; }
   std::optional<int64_t> samples() const override { return source_->count(); }
+  std::string warning() const override {
+    if (source_->count() != 0) return "";
+    return fmt::format("[input] '{}' has no images: files that end in .jpg, .jpeg or .png", escape(input_));
+  }
   std::unique_ptr<ItemSource> items(int64_t, Journal* journal) override { return std::make_unique<ItemsLeft>(*source_, journal); }
   void prepare(const Item& item, Slots slots) const override { sampler_.write(read_item(item, ImageLimits{}.file_bytes), slots[0]); }
   void describe(Json& out) const override {

@@ -25,6 +25,7 @@ class Prediction {
 
   void run() {
     if (!settings_.output.empty()) as_usage([&] { return format_of_output(settings_.output); });
+    keep_inputs(settings_.output, {settings_.input, settings_.items.files});
     open_asked_device(console_, settings_.device);
     model_ = load_with_progress(console_, settings_.model);
     if (!model_->problems().empty()) model_->lower({});  // throws, and lists them; no data are asked for first

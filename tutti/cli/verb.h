@@ -43,6 +43,9 @@ void as_usage(F&& f) {
 // The value of an option that is a list: "a,b" -> a, b. An empty part is a UsageError.
 std::vector<std::string> parts_of(const std::string& list, std::string_view option);
 
+// A UsageError where results would take the place of what they are made from.
+void keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
+
 // Declares a verb's arguments; the targets live until the verb is done.
 class Options {
  public:

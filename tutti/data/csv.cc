@@ -84,6 +84,13 @@ CsvReader::CsvReader(std::shared_ptr<const ByteSource> source, std::string file,
 
 // By the first row, or by so much of it as was read at once.
 void CsvReader::find_separator() {
+  // Spreadsheets write "sep=;" above all else.
+  const std::string_view begin = std::string_view(buffer_).substr(at_, 6);
+  if (begin.size() == 6 && begin.starts_with("sep=") && std::string_view(",;\t").find(begin[4]) != begin.npos && ends_line(begin[5])) {
+    separator_ = begin[4];
+    split_line();
+    return;
+  }
   bool quoted = false, has_semicolon = false, has_tab = false, ends_in_tab = false;
   for (size_t at = at_; at < buffer_.size() && (quoted || !ends_line(buffer_[at])); ++at) {
     const char c = buffer_[at];
@@ -157,8 +164,11 @@ bool CsvReader::next_row() {
       if (!blank()) refuse_line(first, "is blank; blank lines stand at the end only");
     return false;
   }
-  if (columns_ != 0 && fields_.size() != columns_)
-    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}", fields_.size(), columns_));
+  if (columns_ != 0 && fields_.size() != columns_) {
+    const bool is_below_title = columns_ == 1 && line_ <= 2;
+    refuse_line(line_, fmt::format("has {} fields; the rows before it have {}{}", fields_.size(), columns_,
+                                   is_below_title ? "; hint: nothing stands above the header" : ""));
+  }
   return true;
 }
 

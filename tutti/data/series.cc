@@ -18,8 +18,10 @@ constexpr double missing_value = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t most_series = 1'000'000;
 
 bool is_missing(std::string_view text) {
-  if (text.size() > 4) return false;
-  static constexpr std::string_view known[] = {"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "#na", "<na>", ".", "-", "?"};
+  if (text.size() > 8) return false;
+  static constexpr std::string_view known[] = {"",        "na",   "n/a", "n.a.", "nan",    "-nan",    "null",    "none",    "nil",
+                                               "missing", "#n/a", "#na", "<na>", "\\n",    ".",       "..",      "...",     "-",
+                                               "--",      ":",    "?",   "*",    "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"};
   return std::ranges::find(known, in_lower_case(text)) != std::end(known);
 }
 
@@ -56,10 +58,14 @@ class SeriesReader {
     if (count > 1) fail<InvalidArgument>("series", "{}: {} columns are named '{}' ({})", escape(file_), count, escape(name, 40), option);
     std::string all;
     for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) all += (i ? ", " : "") + fmt::format("'{}'", escape(names[i], 40));
-    fail<InvalidArgument>(
-        "series", "{}: there is no column '{}' ({}){}; the columns are {}{}{}", escape(file_), escape(name, 40), option,
-        did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "",
-        names.size() == 1 && names[0].find('|') != names[0].npos ? "; hint: fields are separated by commas, semicolons or tabs" : "");
+    fail<InvalidArgument>("series", "{}: there is no column '{}' ({}){}; the columns are {}{}{}", escape(file_), escape(name, 40), option,
+                          did_you_mean(name, names), all, names.size() > 12 ? ", ..." : "", hint_of_header(names));
+  }
+
+  static std::string_view hint_of_header(const std::vector<std::string>& names) {
+    if (names.size() == 1 && names[0].find('|') != names[0].npos) return "; hint: fields are separated by commas, semicolons or tabs";
+    const auto is_value = [](const std::string& name) { return parse_double(name).has_value() || StampReader::is_date(name); };
+    return std::any_of(names.begin(), names.end(), is_value) ? "; hint: the first line gives the columns their names" : "";
   }
 
   // The first row helps to find the time.
@@ -119,9 +125,12 @@ class SeriesReader {
         continue;
       }
       auto value = csv_.parse(row[at]);
-      if (!value || !std::isfinite(*value))
-        csv_.refuse(
-            at, fmt::format("is not a finite number; got '{}'; hint: an empty field, NA or NaN is a missing value", escape(row[at], 40)));
+      if (!value || !std::isfinite(*value)) {
+        const bool has_digits = row[at].find_first_of("0123456789") != row[at].npos;
+        csv_.refuse(at, fmt::format("is not a finite number; got '{}'; hint: {}", escape(row[at], 40),
+                                    has_digits ? "a number has digits and a decimal point, nothing between thousands and no unit"
+                                               : "an empty field, NA or NaN is a missing value"));
+      }
       numbers_.push_back(*value);
     }
   }
@@ -137,7 +146,8 @@ class SeriesReader {
       if (i > 0 && ticks_[rows[i]] == ticks_[rows[i - 1]])
         fail<InvalidArgument>("series", "{}: lines {} and {} have the same time{}; {}", escape(file_), lines_[rows[i - 1]], lines_[rows[i]],
                               id_ ? " and the same id" : "",
-                              id_ ? "a series has each time once" : "hint: --id COLUMN where the file holds several series");
+                              id_ ? "a series has each time once"
+                                  : "hint: --id COLUMN where the file holds several series; an offset from UTC where clocks were set back");
       out.push_back(ticks_[rows[i]]);
     }
     return out;

@@ -71,7 +71,7 @@ bool take_noon(StampText& text, StampFormat& format, int& hours) {
   const bool morning = text.take_word("am");
   if (!morning && !text.take_word("pm")) {
     text = before;
-    return hours <= 23;
+    return hours <= 24;  // 24:00, the end of a day
   }
   if (hours < 1 || hours > 12) return false;
   format.noon = blank ? (capital ? " PM" : " pm") : (capital ? "PM" : "pm");
@@ -119,12 +119,14 @@ bool take_clock(StampText text, StampFormat& format, int64_t& clock) {
   if (text.rest().starts_with('0')) format.hours = StampFormat::Hours::padded;
   const size_t before = text.size();
   auto hours = format.compact ? text.take_two() : text.take_digits(1, 2);
+  const bool one_digit = format.compact && !hours;  // 9AM
+  if (one_digit) hours = text.take_digits(1, 1);
   if (!hours || !(format.compact || text.take(':'))) return false;
-  if (!format.compact && before - text.size() == 2) format.hours = StampFormat::Hours::unpadded;
+  if (one_digit || (!format.compact && before - text.size() == 2)) format.hours = StampFormat::Hours::unpadded;
   if (format.compact && !text.at_digit()) {
     format.compact = false;
     format.clock = StampFormat::Clock::hours;
-    if (!take_noon(text, format, *hours)) return false;
+    if (!take_noon(text, format, *hours) || (one_digit && format.noon.empty())) return false;
     clock += *hours * (3600 * ticks_per_second);
     return take_zone(text, format);
   }
@@ -144,7 +146,7 @@ bool take_clock(StampText text, StampFormat& format, int64_t& clock) {
   if (text.at_digit()) return false;
   if (!take_noon(text, format, *hours)) return false;
   clock += (*hours * 60 + *minutes) * (60 * ticks_per_second);
-  return take_zone(text, format);
+  return clock <= ticks_per_day && take_zone(text, format);
 }
 
 const StampLayout* layout_of(std::string_view pattern) {
@@ -344,10 +346,13 @@ StampColumn StampReader::finish() {
     decide_order(out.format);
   out.ticks.reserve(stamps_.size());
   size_t last = 0;
+  bool has_midnight = false;
   for (size_t row = 0; row < stamps_.size(); ++row) {
     out.ticks.push_back(tick(stamps_[row], out.format, static_cast<int64_t>(row)));
     if (out.ticks[row] > out.ticks[last]) last = row;
     const StampFormat& written = stamps_[row].format;
+    has_midnight = has_midnight || stamps_[row].clock == 0;
+    out.format.ends_at_24 = out.format.ends_at_24 || stamps_[row].clock == ticks_per_day;
     if (written.clock != StampFormat::Clock::none) out.format.between = written.between;
     if (written.clock > StampFormat::Clock::hours) out.format.compact = written.compact;
     out.format.clock = std::max(out.format.clock, written.clock);
@@ -359,6 +364,7 @@ StampColumn StampReader::finish() {
     out.format.style.dot |= written.style.dot;
   }
   if (out.format.hours == StampFormat::Hours::any && out.format.style.unpadded) out.format.hours = StampFormat::Hours::unpadded;
+  out.format.ends_at_24 = out.format.ends_at_24 && !has_midnight;
   const StampFormat& newest = stamps_[last].format;
   out.format.zone = newest.zone;
   out.format.zone_text = newest.zone_text;
@@ -386,7 +392,8 @@ std::string StampFormat::text(int64_t tick) const {
     return out;
   }
   const int64_t local = tick + offset();
-  const int64_t days = floor_divide(local, ticks_per_day), moment = local - days * ticks_per_day;
+  int64_t days = floor_divide(local, ticks_per_day), moment = local - days * ticks_per_day;
+  if (moment == 0 && ends_at_24) --days, moment = ticks_per_day;
   constexpr int64_t first_day = -719162, last_day = 2932896;  // of the years 1 and 9999
   if (days < first_day || days > last_day) fail<InvalidArgument>("series", "the forecast goes beyond the year 9999");
   std::string out = layout_text(*layout, style, date_of_day(days));

@@ -1,8 +1,8 @@
 // Times as CSV files write them: one format a column, found over all of its rows, in which later times can be written too.
 //
 // Read are the layouts of stamp_layout.h (01/31/2020 and 31/01/2020: the column decides; where no row does, it is refused), dates with a
-// clock (T, a blank or a comma between, fractions to the microsecond, AM and PM, Z, UTC or an offset; or all in one number), Unix times in
-// seconds to nanoseconds, and whole numbers, which are steps (or years).
+// clock (T, a blank or a comma between, 24:00 for the end of a day, fractions to the microsecond, AM and PM, Z, UTC or an offset; or all in
+// one number), Unix times in seconds to nanoseconds, and whole numbers, which are steps (or years).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct StampFormat {
   Zone zone = Zone::none;
   Offset offset_style = Offset::colon;
   bool compact = false;            // 103015
+  bool ends_at_24 = false;         // midnight is 24:00 of the day before
   std::string_view between = "T";  // of date and clock; empty: 20210131103015 is a number in the file
   std::string_view noon;           // what follows the clock after noon, "PM" or " pm"; empty: hours go to 24
   std::string_view zone_text;      // "Z" or " UTC"; before an offset "" or " "

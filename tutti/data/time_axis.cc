@@ -13,6 +13,13 @@ unsigned last_day_of(std::chrono::year_month month) {
   return static_cast<unsigned>(std::chrono::year_month_day_last(month.year(), std::chrono::month_day_last(month.month())).day());
 }
 
+// Of Monday to Friday.
+unsigned last_weekday_of(std::chrono::year_month month) {
+  const unsigned last = last_day_of(month);
+  const int64_t weekday = weekday_of(day_of_date(month / std::chrono::day(last)));
+  return last - static_cast<unsigned>(std::max<int64_t>(0, weekday - 4));
+}
+
 struct SplitTick {
   int64_t day, clock;
 };
@@ -37,7 +44,7 @@ TimeAxis::TimeAxis(StampFormat format, const std::vector<std::vector<int64_t>>& 
 }
 
 bool TimeAxis::try_months(const std::vector<std::vector<int64_t>>& series) {
-  bool all_last = true, first = true;
+  bool all_last = true, all_last_weekdays = true, first = true;
   unsigned latest = 1;
   for (const auto& ticks : series)
     for (int64_t tick : ticks) {
@@ -49,16 +56,22 @@ bool TimeAxis::try_months(const std::vector<std::vector<int64_t>>& series) {
       const auto number = static_cast<unsigned>(date.day());
       latest = std::max(latest, number);
       all_last = all_last && number == last_day_of({date.year(), date.month()});
+      all_last_weekdays = all_last_weekdays && number == last_weekday_of({date.year(), date.month()});
     }
   day_ = all_last ? 31 : latest;
+  last_weekday_ = all_last_weekdays && !all_last;
   for (const auto& ticks : series)
     for (int64_t tick : ticks) {
       const auto date = date_of_day(split_tick(tick + format_.offset()).day);
-      if (static_cast<unsigned>(date.day()) != std::min(day_, last_day_of({date.year(), date.month()}))) return false;
+      if (static_cast<unsigned>(date.day()) != day_in({date.year(), date.month()})) return false;
     }
   unit_ = Unit::month;
   find_count(series);
   return true;
+}
+
+unsigned TimeAxis::day_in(std::chrono::year_month month) const {
+  return last_weekday_ ? last_weekday_of(month) : std::min(day_, last_day_of(month));
 }
 
 bool TimeAxis::try_weekdays(const std::vector<std::vector<int64_t>>& series) {
@@ -102,7 +115,7 @@ int64_t TimeAxis::tick(int64_t ordinal) const {
     if (year < 1 || year > 9999) fail<InvalidArgument>("series", "the forecast goes beyond the year 9999");
     const std::chrono::year_month month(std::chrono::year(static_cast<int>(year)),
                                         std::chrono::month(static_cast<unsigned>(ordinal - year * 12) + 1));
-    day = day_of_date({month.year(), month.month(), std::chrono::day(std::min(day_, last_day_of(month)))});
+    day = day_of_date({month.year(), month.month(), std::chrono::day(day_in(month))});
   }
   return day * ticks_per_day + day_clock_ - format_.offset();
 }

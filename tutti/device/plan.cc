@@ -88,6 +88,16 @@ ValueId overwritten(const Graph& graph, const Plan& plan, const Step& step, std:
   return -1;
 }
 
+// What a step reads is a leaf, which has its memory from outside, or a result of a step.
+void check_places(const Graph& graph, const Plan& plan, std::span<const Step> steps) {
+  for (const Step& step : steps)
+    for (ValueId id : step.operands) {
+      const ValueId root = plan.root[at(id)];
+      if (plan.offset[at(root)] == Plan::outside && row(graph.maker(root).op).op_class != OpClass::leaf)
+        fail<InternalError>("plan", "a step '{}' reads what no step gives: {}", step.name, name(graph.maker(root).op));
+    }
+}
+
 }  // namespace
 
 Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
@@ -148,6 +158,7 @@ Plan plan_memory(const Graph& graph, std::span<const Step> steps) {
       if (!handed_on[at(id)]) arena.give(plan.offset[at(id)], graph.type(id).bytes());
   }
   for (size_t v = 0; v < graph.value_count(); ++v) plan.offset[v] = plan.offset[at(plan.root[v])];
+  check_places(graph, plan, steps);
   plan.arena_bytes = arena.end();
   return plan;
 }

@@ -233,8 +233,9 @@ std::string plot_facts(const SeriesTable& table, const ForecastResult& result) {
   else
     out += fmt::format(", {} series, {} steps ahead", table.series.size(), result.options.horizon);
   if (table.series.size() > most_plotted_series) out += fmt::format("; the first {} are drawn", most_plotted_series);
+  const auto score = [](double value) { return value < 1000 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value); };
   if (result.scores.mase && result.naive.mase)
-    out += fmt::format("; back-test MASE {:.2f}, seasonal-naive {:.2f}", *result.scores.mase, *result.naive.mase);
+    out += fmt::format("; back-test MASE {}, seasonal-naive {}", score(*result.scores.mase), score(*result.naive.mase));
   return markup_text(out);
 }
 

@@ -71,8 +71,9 @@ std::span<const TickPeriod> tick_periods() {
 // 1,234.5: as many decimals as marks `step` apart need; k, M, G, T where the largest has six digits or more.
 std::string axis_number(double value, double step, double largest) {
   if (value == 0) return "0";
+  std::string out = value < 0 ? "\u2212" : "";
   if (largest >= 1e15 || largest < 1e-4) {
-    std::string out = fmt::format("{:.4g}", value);
+    out += fmt::format("{:.4g}", std::abs(value));
     if (const size_t plus = out.find('+'); plus != out.npos) out.erase(plus, 1);
     return out;
   }
@@ -87,7 +88,6 @@ std::string axis_number(double value, double step, double largest) {
   const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(step / size) - 1e-9)));
   const std::string digits = fmt::format("{:.{}f}", std::abs(value) / size, decimals);
   const size_t whole = std::min(digits.find('.'), digits.size());
-  std::string out = value < 0 ? "\u2212" : "";
   for (size_t i = 0; i < digits.size(); ++i) {
     if (i > 0 && i < whole && (whole - i) % 3 == 0) out += ',';
     out += digits[i];

@@ -1,5 +1,7 @@
 #include "tutti/run/weight_pool.h"
 
+#include <malloc.h>
+
 #include <cstring>
 
 #include "tutti/device/host.h"
@@ -26,6 +28,11 @@ void WeightPool::add(const keras::Model& model) {
   kind.rows.resize(variables.size());
   kind.models.push_back(std::move(variables));
   for (size_t row = 0; row < kind.rows.size(); ++row) place(kind, row);
+  // The weights that models came with leave holes that small things of the next model make too small for its own: the system gets them.
+  constexpr int64_t most_holes = int64_t{16} << 20;
+  if (moved_ < most_holes) return;
+  malloc_trim(0);
+  moved_ = 0;
 }
 
 void WeightPool::place(Kind& kind, size_t row) {
@@ -34,7 +41,10 @@ void WeightPool::place(Kind& kind, size_t row) {
   Tensor& value = kind.models[last][row]->value;
   const Tensor& first = kind.models[0][row]->value;
   if (last == 0 || (place.all.empty() && same_bytes(value, first))) {
-    if (last > 0) value = first;
+    if (last > 0) {
+      value = first;
+      moved_ += first.type().bytes();
+    }
     return;
   }
   if (place.all.empty()) {
@@ -52,6 +62,7 @@ void WeightPool::place(Kind& kind, size_t row) {
     Tensor& own = kind.models[place.used][row]->value;
     Tensor slot = place.all.part(static_cast<int64_t>(place.used));
     std::memcpy(slot.bytes().data(), own.bytes().data(), own.bytes().size());
+    moved_ += own.type().bytes();
     own = std::move(slot);
   }
 }

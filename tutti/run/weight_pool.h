@@ -30,6 +30,7 @@ class WeightPool {
   void place(Kind& kind, size_t row);
   size_t most_, added_ = 0;
   int64_t reserved_ = 0;               // bytes
+  int64_t moved_ = 0;                  // bytes that models gave up since their memory was given back
   std::map<std::string, Kind> kinds_;  // by the types of their variables
 };
 

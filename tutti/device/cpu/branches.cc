@@ -15,6 +15,11 @@ namespace {
 
 constexpr int32_t no_branch = -1, behind = -2;
 
+// Whether kernels behind a node may read what it reads instead of what it gives.
+bool is_seen_through(const Graph& graph, const Node& node) {
+  return is_looked_through(node) || is_view(graph, node) || node.op == Op::transpose;
+}
+
 bool is_heavy(const Node& node) { return node.op == Op::dot_general || node.op == Op::convolution || node.op == Op::scan; }
 
 // Which branch each node belongs to. From the outputs backwards, nodes that are not heavy are what joins the branches; a heavy one before
@@ -35,6 +40,7 @@ class BranchFinder {
     for (size_t n = graph_.nodes().size(); n-- > 0;)
       if (!is_leaf(n)) branch_[n] = label(n, joins);
     take_tails();
+    leave_ends();
   }
 
   // By branch, nodes ascending.
@@ -48,10 +54,14 @@ class BranchFinder {
   int32_t branch(size_t node) const { return branch_[node]; }
   bool is_leaf(size_t n) const { return row(graph_.nodes()[n].op).op_class == OpClass::leaf; }
   bool is_constant(ValueId id) const { return constant_[producer(id)]; }
-  // Whether anyone but the branch's own nodes reads a value.
+  // Whether anyone but the branch's own nodes reads a value, or may.
   bool is_read_outside(ValueId id, int32_t branch) const {
     const auto readers = selection_.readers(id);
-    return std::any_of(readers.begin(), readers.end(), [&](int32_t n) { return branch_of_reader(n) != branch; });
+    return std::any_of(readers.begin(), readers.end(), [&](int32_t n) {
+      if (branch_of_reader(n) != branch) return true;
+      const Node& node = selection_.node(n);
+      return is_seen_through(graph_, node) && is_read_outside(node.results[0], branch);
+    });
   }
 
  private:
@@ -86,6 +96,18 @@ class BranchFinder {
         common = branch_[from];
       }
       if (one && common >= 0) branch_[n] = common;
+    }
+  }
+
+  // The last nodes of all, as long as kernels behind them look through them: a broadcast need not be written out then.
+  void leave_ends() {
+    for (size_t n = branch_.size(); n-- > 0;) {
+      if (branch_[n] < 0) continue;
+      const Node& node = graph_.nodes()[n];
+      const auto readers = selection_.readers(node.results[0]);
+      const auto is_outside = [&](int32_t reader) { return branch_of_reader(reader) != branch_[n]; };
+      if (!is_looked_through(node) || !std::all_of(readers.begin(), readers.end(), is_outside)) return;
+      branch_[n] = behind;
     }
   }
 
