@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "tutti/base/cores.h"
@@ -170,6 +171,7 @@ class Fitting {
   void load() {
     FitDataStore data(memory_for_data(options_), options_.folder);
     std::vector<std::string> begun;
+    std::map<std::string, std::vector<size_t>> warnings;  // jobs by what is said of them: a sweep's say the same
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (options_.resume && !has_checkpoint(i) && is_there(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";
@@ -181,10 +183,15 @@ class Fitting {
         trainers_[i] = std::make_unique<Trainer>(jobs_[i], trainer_options(*device_, options_, data));
         index_.emplace(trainers_[i].get(), i);
         begun.push_back(folder(i));
+        if (!trainers_[i]->warning().empty()) warnings[trainers_[i]->warning()].push_back(i);
       } catch (const Error& error) {
         settle(i, error.what());
       }
     }
+    for (const auto& [text, jobs] : warnings)
+      if (options_.warn)
+        options_.warn(fmt::format("job '{}'{}: {}", escape(jobs_[jobs[0]].name),
+                                  jobs.size() > 1 ? fmt::format(" and {} more", jobs.size() - 1) : "", text));
     if (writes() && !options_.resume) forget_results(begun, jobs_);
   }
 

@@ -176,6 +176,24 @@ void Trainer::read_compile_options() {
   // One that has not begun has fewer variables than it will have: nothing to go on with.
   if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
   if (!optimizer_start_.empty() && optimizer_->last_is_untold()) optimizer_start_.push_back(optimizer_->untold_last(optimizer_start_));
+  check_optimizer_start();
+}
+
+void Trainer::check_optimizer_start() {
+  std::vector<keras::TrainedWeight> weights;
+  for (const keras::Variable* variable : keras::trainable_variables(*model_))
+    weights.push_back({variable->path, variable->value, {}, {}, {}});
+  const auto own = optimizer_->variables(weights), unbegun = optimizer_->variables({});
+  if (optimizer_start_.size() <= unbegun.size()) return;
+  bool fits = optimizer_start_.size() == own.size();
+  for (size_t i = 0; fits && i < own.size(); ++i) fits = optimizer_start_[i].shape() == own[i].initial.shape();
+  if (fits) return;
+  warning_ = fmt::format(
+      "the file's optimizer has {} variables, and its {} trainable weights need {}, so it starts anew, as Keras lets it; hint: layers that "
+      "are "
+      "frozen or set free after compile() want another compile(), or give the job an optimizer",
+      optimizer_start_.size(), weights.size(), own.size());
+  optimizer_start_.clear();
 }
 
 void Trainer::describe(std::shared_ptr<const StepGraph> facts, std::vector<std::string> states) {
