@@ -62,6 +62,7 @@ class Fitting {
     for (const auto& trainer : trainers_) all.push_back(trainer.get());
     groups_ = group_jobs(all, [&](size_t job, const std::string& reason) { settle(job, reason); });
     make_teams();
+    pass_on_warnings();
     begin_progress();
     out_.start_seconds = start.seconds();
     since_ = {};
@@ -94,6 +95,7 @@ class Fitting {
 
   FitReport run_parallel() {
     const Stopwatch watch;
+    pass_on_warnings();
     for (size_t i = 0; i < jobs_.size() && !stop_; ++i) {
       const bool begins = trainers_[i] != nullptr && out_.jobs[i].stopped_because.empty();
       try {
@@ -171,7 +173,6 @@ class Fitting {
   void load() {
     FitDataStore data(memory_for_data(options_), options_.folder);
     std::vector<std::string> begun;
-    std::map<std::string, std::vector<size_t>> warnings;  // jobs by what is said of them: a sweep's say the same
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (options_.resume && !has_checkpoint(i) && is_there(folder(i) + "/model.keras")) {
         out_.jobs[i].stopped_because = "finished_before";
@@ -183,16 +184,23 @@ class Fitting {
         trainers_[i] = std::make_unique<Trainer>(jobs_[i], trainer_options(*device_, options_, data));
         index_.emplace(trainers_[i].get(), i);
         begun.push_back(folder(i));
-        if (!trainers_[i]->warning().empty()) warnings[trainers_[i]->warning()].push_back(i);
       } catch (const Error& error) {
         settle(i, error.what());
       }
     }
-    for (const auto& [text, jobs] : warnings)
-      if (options_.warn)
-        options_.warn(fmt::format("job '{}'{}: {}", escape(jobs_[jobs[0]].name),
-                                  jobs.size() > 1 ? fmt::format(" and {} more", jobs.size() - 1) : "", text));
     if (writes() && !options_.resume) forget_results(begun, jobs_);
+  }
+
+  // Of jobs that begin. Those of a sweep have the same to say, once.
+  void pass_on_warnings() const {
+    std::map<std::string, std::vector<size_t>> jobs;
+    for (size_t i = 0; i < jobs_.size(); ++i)
+      if (trainers_[i] != nullptr && out_.jobs[i].stopped_because.empty() && !trainers_[i]->warning().empty())
+        jobs[trainers_[i]->warning()].push_back(i);
+    for (const auto& [text, some] : jobs)
+      if (options_.warn)
+        options_.warn(fmt::format("job '{}'{}: {}", escape(jobs_[some[0]].name),
+                                  some.size() > 1 ? fmt::format(" and {} more", some.size() - 1) : "", text));
   }
 
   void make_teams() {

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
+#include "tutti/keras/fit/as_keras3.h"
 #include "tutti/keras/fit/build.h"
 #include "tutti/keras/fit/losses.h"
 #include "tutti/keras/write.h"
@@ -83,7 +84,7 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
                                           : !job_.architecture.is_null() ? keras::build(job_.architecture, seed)
                                                                          : keras::build(job_.build, job_.input, seed));
   if (!model_->problems().empty()) model_->lower({});  // throws, and lists them
-  if (!model_->keras_version().starts_with("3")) *model_ = keras::as_keras3(*model_);
+  if (!model_->keras_version().starts_with("3")) become_keras3();
   read_compile_options();
   FitDataStore own(std::numeric_limits<int64_t>::max());
   JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_, measured_outputs());
@@ -106,6 +107,22 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   }
   make_order();
   plan_next();
+}
+
+void Trainer::become_keras3() {
+  const Json& compiled = model_->compile_config();
+  const bool was_compiled = compiled.is_object() && compiled.size() > 0;
+  if (was_compiled && job_.loss.is_null())
+    fail<InvalidArgument>("fit", "there is no loss, and what a file of Keras 2 was compiled with is not taken along; hint: loss = \"mse\"");
+  std::vector<std::string> notes;
+  if (was_compiled && job_.optimizer.is_null())
+    notes.emplace_back("what it was compiled with is not taken along: rmsprop trains it; hint: give the job an optimizer");
+  if (keras::has_activation(*model_, "hard_sigmoid"))
+    notes.emplace_back("hard_sigmoid is x / 6 + 0.5 in Keras 3, was x / 5 + 0.5, so it begins with other predictions");
+  if (const auto gone = keras::classes_without_keras3(*model_); !gone.empty())
+    notes.push_back(fmt::format("Keras 3 has no {}: the trained model is for tutti alone", fmt::join(gone, ", ")));
+  if (!notes.empty()) warning_ = fmt::format("a model of Keras 2: {}", fmt::join(notes, "; "));
+  *model_ = keras::as_keras3(*model_);
 }
 
 std::vector<bool> Trainer::measured_outputs() const {

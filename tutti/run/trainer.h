@@ -120,6 +120,7 @@ class Trainer {
     std::vector<std::vector<double>> sums;  // by metric
   };
 
+  void become_keras3();
   void read_compile_options();
   void check_optimizer_start();
   std::vector<bool> measured_outputs() const;  // those with a loss or a metric
