@@ -72,6 +72,13 @@ class FitLegacy(FitTest):
         x = np.random.default_rng(1).integers(0, 9, (50, 5)).astype("float32")
         self.expect_trained(tf_keras.Sequential(layers), [x], self.y, "sparse_categorical_crossentropy")
 
+    def test_tensors_as_named_arguments(self):
+        tf_keras.utils.set_random_seed(1)
+        series = L.Input((5, 4))
+        mixed = L.MultiHeadAttention(2, 3)(series, value=L.Dense(4)(series))
+        x = np.random.default_rng(1).standard_normal((50, 5, 4)).astype("float32")
+        self.expect_trained(tf_keras.Model(series, L.Dense(3, "softmax")(L.Flatten()(mixed))), [x], self.y, "sparse_categorical_crossentropy")
+
     def test_layers_that_keras_3_does_not_have_are_named(self):
         net = tf_keras.Sequential([L.Input((6,)), L.Dense(3), L.ThresholdedReLU(0.1)])
         net.save(self.folder / "old.h5")

@@ -75,12 +75,40 @@ Json with_earlier_calls(const Json& json, const std::vector<std::string>& names)
     return out;
   }
   if (!json.is_list()) return json;
-  const bool is_reference = json.size() >= 3 && json[0].is_string() && json[1].is_int() && json[1].as_int() > 0 &&
-                            std::find(names.begin(), names.end(), json[0].as_string()) != names.end();
+  const bool counts = json.size() >= 3 && json[0].is_string() && json[1].is_int() && json[1].as_int() > 0 &&
+                      std::find(names.begin(), names.end(), json[0].as_string()) != names.end();
   Json out = Json::list();
-  for (size_t i = 0; i < json.size(); ++i)
-    out.push(is_reference && i == 1 ? Json(json[i].as_int() - 1) : with_earlier_calls(json[i], names));
+  for (size_t i = 0; i < json.size(); ++i) out.push(counts && i == 1 ? Json(json[i].as_int() - 1) : with_earlier_calls(json[i], names));
   return out;
+}
+
+bool is_reference(const Json& json) {
+  return json.is_list() && json.size() >= 3 && json[0].is_string() && json[1].is_int() && json[2].is_int();
+}
+
+// Keras 3 looks at where a tensor comes from alone, but wants it to have a shape.
+Json as_tensor(const Json& reference) {
+  return JsonMembers{{"class_name", "__keras_tensor__"},
+                     {"config", JsonMembers{{"shape", JsonList{Json()}},
+                                            {"dtype", "float32"},
+                                            {"keras_history", JsonList{reference[0], reference[1], reference[2]}}}}};
+}
+
+// In a call as Keras 2 writes it Keras 3 finds no tensors among the named arguments: those calls are written as it does.
+Json with_named_tensors(const Json& node) {
+  if (!node.is_list() || node.size() == 0 || !is_reference(node[0]) || node[0].size() < 4 || !node[0][3].is_object()) return node;
+  bool any = false;
+  Json named = Json::object(), first = Json::list();
+  for (const auto& [key, value] : node[0][3].members()) {
+    any = any || is_reference(value);
+    named.set(key, is_reference(value) ? as_tensor(value) : value);
+  }
+  if (!any) return node;
+  for (const Json& reference : node.items()) {
+    if (!is_reference(reference)) return node;
+    first.push(as_tensor(reference));
+  }
+  return JsonMembers{{"args", JsonList{first.size() == 1 ? first[0] : first}}, {"kwargs", named}};
 }
 
 // A list of one tensor gives a list in Keras 3, where Keras 2 meant the tensor.
@@ -105,7 +133,11 @@ Json with_calls_of_keras3(const Json& config) {
   for (size_t i = 0; layers != nullptr && layers->is_list() && i < layers->size(); ++i) {
     const Json& layer = (*layers)[i];
     Json one = layer;
-    if (const Json* nodes = layer.find("inbound_nodes")) one.set("inbound_nodes", with_earlier_calls(*nodes, names));
+    if (const Json* nodes = layer.find("inbound_nodes"); nodes != nullptr && nodes->is_list()) {
+      Json calls = Json::list();
+      for (const Json& node : nodes->items()) calls.push(with_named_tensors(with_earlier_calls(node, names)));
+      one.set("inbound_nodes", std::move(calls));
+    }
     list.push(std::move(one));
   }
   out.set("layers", std::move(list));
