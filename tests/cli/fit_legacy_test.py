@@ -79,6 +79,15 @@ class FitLegacy(FitTest):
         x = np.random.default_rng(1).standard_normal((50, 5, 4)).astype("float32")
         self.expect_trained(tf_keras.Model(series, L.Dense(3, "softmax")(L.Flatten()(mixed))), [x], self.y, "sparse_categorical_crossentropy")
 
+    def test_an_archive_of_keras_2(self):
+        tf_keras.utils.set_random_seed(1)
+        image = L.Input((6,))
+        inner = tf_keras.Sequential([L.Input((6,)), L.Dense(4)])
+        tf_keras.Model(image, L.Dense(2)(inner(image))).save(self.folder / "old.keras")
+        self.save_arrays(y=self.x[:, :2])
+        self.run_jobs('[[job]]\nname = "a"\nmodel = "old.keras"\nx = "x.npy"\ny = "y.npy"\nloss = "mse"\n')
+        self.assertEqual(keras.models.load_model(self.folder / "out/a/model.keras").count_params(), 38)
+
     def test_layers_that_keras_3_does_not_have_are_named(self):
         net = tf_keras.Sequential([L.Input((6,)), L.Dense(3), L.ThresholdedReLU(0.1)])
         net.save(self.folder / "old.h5")

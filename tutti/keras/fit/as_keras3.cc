@@ -36,6 +36,11 @@ bool is_gone(std::string_view class_name, std::string_view key, const Json& valu
                      [&](const auto& row) { return is_one_of(row.first, class_name) && is_one_of(row.second, key); });
 }
 
+// Where Keras 2 keeps its classes of models. Without one they are looked for where Keras 3 does.
+bool is_inner_module(const Json& module) {
+  return module.is_string() && (module.as_string().starts_with("tf_keras") || module.as_string().find(".engine.") != std::string::npos);
+}
+
 Json renewed(const Json& json);
 
 Json renewed_option(std::string_view class_name, const std::string& key, const Json& value) {
@@ -154,9 +159,10 @@ Json renewed(const Json& json) {
   }
   if (!json.is_object()) return json;
   const std::string class_name = is_layer(json) ? json.at("class_name").as_string() : "";
+  const bool is_inner = json.has("module") && is_inner_module(json.at("module"));
   Json out = Json::object();
   for (const auto& [key, value] : json.members()) {
-    if (is_one_of("shared_object_id build_config", key)) continue;
+    if (is_one_of("shared_object_id build_config", key) || (is_inner && is_one_of("module registered_name", key))) continue;
     if (key != "config" || class_name.empty()) {
       out.set(key, renewed(value));
       continue;
