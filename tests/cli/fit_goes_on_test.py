@@ -50,6 +50,25 @@ class GoesOn(FitTest):
         self.assertEqual((type(opened.optimizer), int(opened.optimizer.iterations)), (keras.optimizers.Adam, 16))
         self.expect_close(self.history_in_order(opened, 1)["loss"], self.history_in_order(net, 1)["loss"], 1e-3)
 
+    def test_an_optimizer_of_other_weights_starts_anew_as_in_keras(self):
+        """Layers frozen or set free behind the back of `compile`: the file's optimizer is of another set of weights. Of a head that is
+        frozen, its first variables even have the right shapes."""
+        for layer, trainable in ((0, False), (1, False), (0, True)):
+            net = classifier()
+            net.layers[layer].trainable = not trainable
+            net.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.SGD(0.05, momentum=0.9))
+            self.history_in_order(net, 2)
+            net.layers[layer].trainable = trainable
+            self.save(net)
+            with self.subTest(layer=layer, trainable=trainable), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Keras says that it skips the variables
+                opened = keras.models.load_model(self.folder / "a.keras")
+                (self.folder / "jobs.toml").write_text(job_in_order("a", 3))
+                done = self.run_program("fit", "jobs.toml", "--out", "out")
+                self.assertEqual(done.code, 0, done.err)
+                self.assertIn("job 'a': the file's optimizer has", done.err)
+                self.expect_close(self.history()["loss"], self.history_in_order(opened, 3)["loss"])
+
 
 if __name__ == "__main__":
     main()

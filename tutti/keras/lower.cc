@@ -14,8 +14,8 @@ constexpr int max_nesting = 64;
 
 // Keys that never change what a layer computes at inference, or that every layer has.
 bool goes_without_saying(std::string_view key) {
-  static constexpr std::string_view common[] = {"name",        "trainable",    "dtype", "batch_input_shape",
-                                                "input_shape", "build_config", "seed",  "input_dtype"};
+  static constexpr std::string_view common[] = {"name",         "trainable", "dtype",       "batch_input_shape", "input_shape",
+                                                "build_config", "seed",      "input_dtype", "rng_type"};
   return std::find(std::begin(common), std::end(common), key) != std::end(common) || key.ends_with("_initializer") ||
          key.ends_with("_regularizer") || key.ends_with("_constraint");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "tutti/base/cores.h"
@@ -61,6 +62,7 @@ class Fitting {
     for (const auto& trainer : trainers_) all.push_back(trainer.get());
     groups_ = group_jobs(all, [&](size_t job, const std::string& reason) { settle(job, reason); });
     make_teams();
+    pass_on_warnings();
     begin_progress();
     out_.start_seconds = start.seconds();
     since_ = {};
@@ -93,6 +95,7 @@ class Fitting {
 
   FitReport run_parallel() {
     const Stopwatch watch;
+    pass_on_warnings();
     for (size_t i = 0; i < jobs_.size() && !stop_; ++i) {
       const bool begins = trainers_[i] != nullptr && out_.jobs[i].stopped_because.empty();
       try {
@@ -186,6 +189,18 @@ class Fitting {
       }
     }
     if (writes() && !options_.resume) forget_results(begun, jobs_);
+  }
+
+  // Of jobs that begin. Those of a sweep have the same to say, once.
+  void pass_on_warnings() const {
+    std::map<std::string, std::vector<size_t>> jobs;
+    for (size_t i = 0; i < jobs_.size(); ++i)
+      if (trainers_[i] != nullptr && out_.jobs[i].stopped_because.empty() && !trainers_[i]->warning().empty())
+        jobs[trainers_[i]->warning()].push_back(i);
+    for (const auto& [text, some] : jobs)
+      if (options_.warn)
+        options_.warn(fmt::format("job '{}'{}: {}", escape(jobs_[some[0]].name),
+                                  some.size() > 1 ? fmt::format(" and {} more", some.size() - 1) : "", text));
   }
 
   void make_teams() {

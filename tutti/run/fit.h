@@ -41,7 +41,8 @@ struct FitOptions {
   // Less memory: what the backward pass needs is computed again. On its own where a step does not fit in memory otherwise.
   bool recompute = false;
   int64_t steps_per_launch = 0;  // at most, in a loop on the device; 0: 16 where a launch costs more than a call
-  // Of a job that so many devices cannot make faster: once, after its first steps, or in the end where only all of them show it.
+  // Of jobs that start anew where their files promise more; of a job that so many devices cannot make faster: once, after its first steps,
+  // or in the end where only all of them show it.
   std::function<void(const std::string&)> warn = {};
   // A few times a second while jobs run, on one thread at a time.
   std::function<void(const FitProgress&)> progress = {};

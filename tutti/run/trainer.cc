@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file.h"
+#include "tutti/keras/fit/as_keras3.h"
 #include "tutti/keras/fit/build.h"
 #include "tutti/keras/fit/losses.h"
 #include "tutti/keras/write.h"
@@ -83,7 +84,7 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
                                           : !job_.architecture.is_null() ? keras::build(job_.architecture, seed)
                                                                          : keras::build(job_.build, job_.input, seed));
   if (!model_->problems().empty()) model_->lower({});  // throws, and lists them
-  if (!model_->keras_version().starts_with("3")) *model_ = keras::as_keras3(*model_);
+  if (!model_->keras_version().starts_with("3")) become_keras3();
   read_compile_options();
   FitDataStore own(std::numeric_limits<int64_t>::max());
   JobData data = (options_.data != nullptr ? *options_.data : own).load(*model_, job_, measured_outputs());
@@ -106,6 +107,22 @@ Trainer::Trainer(FitJob job, const TrainerOptions& options) : job_(std::move(job
   }
   make_order();
   plan_next();
+}
+
+void Trainer::become_keras3() {
+  const Json& compiled = model_->compile_config();
+  const bool was_compiled = compiled.is_object() && compiled.size() > 0;
+  if (was_compiled && job_.loss.is_null())
+    fail<InvalidArgument>("fit", "there is no loss, and what a file of Keras 2 was compiled with is not taken along; hint: loss = \"mse\"");
+  std::vector<std::string> notes;
+  if (was_compiled && job_.optimizer.is_null())
+    notes.emplace_back("what it was compiled with is not taken along: rmsprop trains it; hint: give the job an optimizer");
+  if (keras::has_activation(*model_, "hard_sigmoid"))
+    notes.emplace_back("hard_sigmoid is x / 6 + 0.5 in Keras 3, was x / 5 + 0.5, so it begins with other predictions");
+  if (const auto gone = keras::classes_without_keras3(*model_); !gone.empty())
+    notes.push_back(fmt::format("Keras 3 has no {}: the trained model is for tutti alone", fmt::join(gone, ", ")));
+  if (!notes.empty()) warning_ = fmt::format("a model of Keras 2: {}", fmt::join(notes, "; "));
+  *model_ = keras::as_keras3(*model_);
 }
 
 std::vector<bool> Trainer::measured_outputs() const {
@@ -176,6 +193,24 @@ void Trainer::read_compile_options() {
   // One that has not begun has fewer variables than it will have: nothing to go on with.
   if (optimizer_->dynamic_loss_scale() && optimizer_start_.size() <= *optimizer_->dynamic_loss_scale() + 1) optimizer_start_.clear();
   if (!optimizer_start_.empty() && optimizer_->last_is_untold()) optimizer_start_.push_back(optimizer_->untold_last(optimizer_start_));
+  check_optimizer_start();
+}
+
+void Trainer::check_optimizer_start() {
+  std::vector<keras::TrainedWeight> weights;
+  for (const keras::Variable* variable : keras::trainable_variables(*model_))
+    weights.push_back({variable->path, variable->value, {}, {}, {}});
+  const auto own = optimizer_->variables(weights), unbegun = optimizer_->variables({});
+  if (optimizer_start_.size() <= unbegun.size()) return;
+  bool fits = optimizer_start_.size() == own.size();
+  for (size_t i = 0; fits && i < own.size(); ++i) fits = optimizer_start_[i].shape() == own[i].initial.shape();
+  if (fits) return;
+  warning_ = fmt::format(
+      "the file's optimizer has {} variables, and its {} trainable weights need {}, so it starts anew, as Keras lets it; hint: layers that "
+      "are "
+      "frozen or set free after compile() want another compile(), or give the job an optimizer",
+      optimizer_start_.size(), weights.size(), own.size());
+  optimizer_start_.clear();
 }
 
 void Trainer::describe(std::shared_ptr<const StepGraph> facts, std::vector<std::string> states) {

@@ -51,6 +51,7 @@ class Trainer {
   explicit Trainer(FitJob job, const TrainerOptions& options = {});
 
   const FitJob& job() const { return job_; }
+  const std::string& warning() const { return warning_; }  // what a user should know before it begins; mostly nothing
 
   // What it computes. Jobs with equal recipes have equal graphs, but for the values of weights and states.
   std::string recipe() const;
@@ -119,7 +120,9 @@ class Trainer {
     std::vector<std::vector<double>> sums;  // by metric
   };
 
+  void become_keras3();
   void read_compile_options();
+  void check_optimizer_start();
   std::vector<bool> measured_outputs() const;  // those with a loss or a metric
   void check_labels() const;
   keras::TrainingOptions options_for(StepKind kind) const;
@@ -151,6 +154,7 @@ class Trainer {
   MetricLists metrics_;
   std::optional<keras::Optimizer> optimizer_;
   std::vector<Tensor> optimizer_start_;  // from the file; none: its own
+  std::string warning_;
   std::optional<EarlyStopping> stopping_;
   std::optional<ReduceOnPlateau> plateau_;
   std::vector<Tensor> best_;  // weights

@@ -36,6 +36,7 @@ def cases():
         masks_by_argument,
         attention_arguments,
         layer_of_an_application,
+        random_layers,
     ):
         yield case(build.__name__, build, oracle="tf_keras")
     yield case("locally_connected", locally_connected, oracle="tf_keras")
@@ -431,3 +432,11 @@ def layer_of_an_application():
 
     x = Input((4, 4, 2))
     return Model(x, CustomScaleLayer(scale=0.17)([x, layers.Conv2D(2, 1)(x)]))
+
+
+def random_layers():
+    """Some keep their kind of random generator in the config; RandomCrop resizes at inference."""
+    from tf_keras import Input, Sequential, layers
+
+    augmentation = [layers.RandomCrop(5, 6), layers.RandomFlip(), layers.RandomZoom(0.1), layers.RandomBrightness(0.2)]
+    return Sequential([Input((8, 8, 3)), *augmentation, layers.Conv2D(2, 3), layers.SpatialDropout2D(0.2)])

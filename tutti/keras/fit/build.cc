@@ -13,8 +13,6 @@ namespace tutti::keras {
 
 namespace {
 
-constexpr const char* built_version = "3.15.1";  // of Keras: what files of such models say
-
 // One layer in words, read from the left.
 class Words {
  public:
@@ -262,44 +260,6 @@ Model build(const Json& config, uint64_t seed) {
   if (!model.problems().empty()) fail<InvalidArgument>("build", "{}", model.problems()[0]);
   initialize(model, seed);
   return model;
-}
-
-namespace {
-
-// Without options that Keras 3 does not know any more, and that change nothing.
-Json without_old_options(const Json& json) {
-  if (json.is_list()) {
-    Json out = Json::list();
-    for (const Json& item : json.items()) out.push(without_old_options(item));
-    return out;
-  }
-  if (!json.is_object()) return json;
-  Json out = Json::object();
-  for (const auto& [key, value] : json.members())
-    if (key != "shared_object_id" && !(key == "time_major" && value.is_bool() && !value.as_bool()))
-      out.set(key, without_old_options(value));
-  return out;
-}
-
-}  // namespace
-
-Model as_keras3(const Model& model) {
-  Model out = from_config(without_old_options(model.config()), built_version);
-  const auto refuse = [&](const std::string& why) {
-    fail<Unsupported>("fit",
-                      "the model is of Keras {} and does not become one of Keras 3: {}; hint: open it in Keras 3 and save it as .keras",
-                      model.keras_version(), why);
-  };
-  if (!out.problems().empty()) refuse(out.problems()[0]);
-  const auto from = model.variables().flatten(), to = out.variables().flatten();
-  if (from.size() != to.size()) refuse(fmt::format("it has {} variables, {} are expected", from.size(), to.size()));
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i]->path != to[i]->path || !(from[i]->value.type() == to[i]->type))
-      refuse(fmt::format("its variable '{}' is {}, expected '{}', {}", from[i]->path, to_string(from[i]->value.type()), to[i]->path,
-                         to_string(to[i]->type)));
-    to[i]->value = from[i]->value;
-  }
-  return out;
 }
 
 Model build(std::string_view layers, const Ints& sample, uint64_t seed) {

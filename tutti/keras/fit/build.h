@@ -5,6 +5,8 @@
 
 namespace tutti::keras {
 
+constexpr const char* built_version = "3.15.1";  // of Keras: what files of such models say
+
 // "dense 64 relu; dropout 0.2; dense 10 softmax" on samples of these extents, a Sequential model of Keras's layers with its default
 // initializers, drawn by the seed. Throws InvalidArgument naming the word that is wrong.
 //   dense UNITS [ACTIVATION] · conv1d | conv2d FILTERS SIZE [ACTIVATION] · max_pool | average_pool SIZE · global_max_pool |
@@ -40,10 +42,6 @@ class Sequential {
 
 // A serialized Sequential model with fresh weights. Throws InvalidArgument for what is no such model.
 Model build(const Json& config, uint64_t seed);
-
-// A model of a file of Keras 2 as Keras 3 would read it: the same layers and weights, by today's rules; not what it was compiled with.
-// Throws Unsupported for what Keras 3 has no place for.
-Model as_keras3(const Model& model);
 
 // Gives variables without a value that of Keras's default initializer for their kind.
 void initialize(Model& model, uint64_t seed);
