@@ -182,7 +182,7 @@ class BranchBuilder {
       graph.set_origin(graph.nodes().size() - 1, graph.nodes().size(), node.origin);
       for (size_t i = 0; i < results.size(); ++i) {
         values[node.results[i]] = results[i];
-        if (finder_.is_read_outside(node.results[i], finder_.branch(n))) wanted.push_back(node.results[i]);
+        if (finder_.is_read_outside(node.results[i], finder_.branch(n))) want(node.results[i], wanted);
       }
       step_.nodes.push_back(static_cast<int32_t>(n));
     }
@@ -214,6 +214,17 @@ class BranchBuilder {
   }
 
  private:
+  // A value that others read, and what they find where they look through the node that makes it.
+  void want(ValueId id, std::vector<ValueId>& wanted) const {
+    if (std::find(wanted.begin(), wanted.end(), id) != wanted.end()) return;
+    wanted.push_back(id);
+    const Graph& graph = selection_.graph();
+    const Node& node = graph.maker(id);
+    if (!is_view(graph, node) && !is_looked_through(node)) return;
+    const auto branch = [&](ValueId value) { return finder_.branch(static_cast<size_t>(graph.producer(value))); };
+    if (branch(node.operands[0]) == branch(id)) want(node.operands[0], wanted);
+  }
+
   size_t operand(ValueId id) {
     const auto place = static_cast<size_t>(std::find(step_.operands.begin(), step_.operands.end(), id) - step_.operands.begin());
     if (place == step_.operands.size()) step_.operands.push_back(id);
