@@ -58,7 +58,7 @@ def cases():
         "truncated_division": lambda tf, x: [tf.truncatediv(tf.cast(x * 5, "int32"), 2), tf.truncatemod(tf.cast(x * 5, "int32"), 3), tf.truncatediv(x, 0.3), tf.math.rint(x * 2)],
         "zeros_that_win": lambda tf, x: [tf.math.multiply_no_nan(1 / tf.nn.relu(x), tf.nn.relu(x)), tf.math.xlogy(tf.nn.relu(x), tf.nn.relu(x)), tf.math.count_nonzero(tf.nn.relu(x), 1)],
         "more_zeros_that_win": lambda tf, x: [tf.math.xdivy(tf.nn.relu(x), tf.nn.relu(x)), tf.math.xlog1py(tf.nn.relu(x), tf.nn.relu(x) - 1)],
-        "polynomial": lambda tf, x: [tf.math.polyval([1.5, -2.0, 0.25], x), tf.math.polyval([3.0], x), tf.math.polyval([x, x + 1], x)],
+        "polynomial": lambda tf, x: [tf.math.polyval([1.5, -2.0, 0.25], x), tf.math.polyval([3.0, x], x), tf.math.polyval([x, x + 1], x)],
         "promises": lambda tf, x: [tf.debugging.check_numerics(x, "finite"), tf.experimental.numpy.mean(x, axis=1), tf.math.accumulate_n([x, x * 2])],
         "more_error_functions": lambda tf, x: [tf.math.erfc(x), tf.math.erfinv(tf.tanh(x))],
         "shape_that_is_known": lambda tf, x: tf.ensure_shape(x, [None, 4, 6]),

@@ -104,12 +104,13 @@ Outputs add_n(Call& c) {
   return sum;
 }
 
-// coeffs, x: the highest power first
+// coeffs, x: a list, the highest power first
 Outputs polynomial(Call& c) {
-  Value x = tensor(c, "x"), sum = full_like(x, 0);
+  const Value x = tensor(c, "x");
   const Argument& list = argument(c);
-  if (list.kind != Argument::Kind::list) return sum + tensor(c, list, x.dtype());
-  for (const Argument& coefficient : list.items) sum = sum * x + tensor(c, coefficient, x.dtype());
+  if (list.kind == Argument::Kind::constant || list.items.empty()) c.config.unsupported("'coeffs' that is no list of numbers and tensors");
+  Value sum = tensor(c, list.items[0], x.dtype());
+  for (size_t i = 1; i < list.items.size(); ++i) sum = sum * x + tensor(c, list.items[i], x.dtype());
   return sum;
 }
 
