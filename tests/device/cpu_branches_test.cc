@@ -118,6 +118,19 @@ TEST(cpu_branches, broadcasts_slices_and_transposes_at_their_ends) {
   }
 }
 
+// A duelling network: its kernels read through the broadcast, to what the branch makes.
+TEST(cpu_branches, a_branch_may_end_with_what_others_look_through) {
+  Graph graph;
+  const Value x = graph.input("x", {DType::f32, {1, 2048}});
+  const Value advantage = dense(maximum(dense(x, 256, 1), 0), 6, 2), value = dense(maximum(dense(x, 256, 3), 0), 1, 4);
+  const Value wide = broadcast_to(reshape(value, {1}), {1, 6});
+  graph.output("again", exponential(wide));
+  graph.output("y", wide + (advantage - mean(advantage, {1}, true)));
+  const auto names = names_of(graph, 2);
+  EXPECT_NE(std::find(names.begin(), names.end(), "branches"), names.end());
+  expect_same(graph);
+}
+
 TEST(cpu_branches, one_after_another_where_there_is_nothing_to_gain) {
   const auto has_branches = [](const Graph& graph, int threads) {
     const auto names = names_of(graph, threads);

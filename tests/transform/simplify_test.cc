@@ -150,6 +150,19 @@ TEST(Simplify, pads_pools_slices_and_concatenations_work_before_transposes) {
   expect_stays(std::string(turned) + window("%t", "add", "[2, 2]", "[1, 1]") + " return %y \"y\"");  // would add up in another order
 }
 
+TEST(Simplify, windows_of_one_element_are_slices) {
+  auto window = [](std::string_view kind, std::string_view size, std::string_view strides, std::string_view high = "[0, 0]") {
+    return "%y = reduce_window(%x) {kind = \"" + std::string(kind) + "\", window = " + std::string(size) +
+           ", strides = " + std::string(strides) +
+           ", base_dilation = [1, 1], window_dilation = [1, 1], low = [0, 0], high = " + std::string(high) + "} return %y \"y\"";
+  };
+  expect_simpler(window("max", "[1, 1]", "[1, 1]"), "return %x \"y\"");
+  expect_simpler(window("max", "[1, 1]", "[1, 2]"), R"(%y = slice(%x) {start = [0, 0], limit = [2, 3], strides = [1, 2]} return %y "y")");
+  expect_simpler(window("add", "[1, 1]", "[1, 1]"), with_number("0", "%y = add(%x, %c)"));
+  expect_stays(window("max", "[1, 2]", "[1, 1]"));
+  expect_stays(window("max", "[1, 1]", "[1, 1]", "[0, 1]"));
+}
+
 TEST(Simplify, constants_stand_on_the_right) {
   expect_simpler(with_number("3", "%y = multiply(%c, %x)"), with_number("3", "%y = multiply(%x, %c)"));
   expect_simpler(R"(%k = constant <1, 2, 3> : f32[3] %y = add(%k, %v) return %y "y")",

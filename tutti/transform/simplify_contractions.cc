@@ -24,7 +24,13 @@ Value reduce_untransposed(Simplifier& to, const Candidate& node) {
   return to.make(Op::reduce, {source}, {{"kind", kind}, {"dimensions", reduced}});
 }
 
-// Axes of extent 1 are not reduced but dropped. A sum of one element is that element plus 0, which makes 0 of -0.
+// A sum of one element is that element plus 0, which makes 0 of -0.
+Value of_one_element(Simplifier& to, Value x, std::string_view kind) {
+  if (kind != "add" || !is_float(x.dtype()) || never_negative(x)) return x;
+  return to.make(Op::add, {x, to.full_like(x, 0)});
+}
+
+// Axes of extent 1 are not reduced but dropped.
 Value reduce(Simplifier& to, const Candidate& node) {
   const std::string kind = node.attributes.text("kind");
   Value x = node[0];
@@ -39,9 +45,7 @@ Value reduce(Simplifier& to, const Candidate& node) {
     if (summed.size() == node.attributes.ints("dimensions").size()) return reduce_untransposed(to, node);
     return to.make(Op::reduce, {to.reshape(x, kept_extents)}, {{"kind", kind}, {"dimensions", summed}});
   }
-  Value same = to.reshape(x, kept_extents);
-  if (kind != "add" || !is_float(x.dtype()) || never_negative(x)) return same;
-  return to.make(Op::add, {same, to.full_like(same, 0)});
+  return of_one_element(to, to.reshape(x, kept_extents), kind);
 }
 
 // One side of a dot_general, and its attributes' names.
@@ -110,6 +114,15 @@ Value dot_general(Simplifier& to, const Candidate& node) {
   return {};
 }
 
+// Windows of one element take each stride's first.
+Value window_of_one(Simplifier& to, const Candidate& node) {
+  const Ints none(static_cast<size_t>(node[0].rank()), 0), one(none.size(), 1);
+  const Attributes& given = node.attributes;
+  if (given.ints("window") != one || given.ints("base_dilation") != one || given.ints("low") != none || given.ints("high") != none)
+    return {};
+  return of_one_element(to, to.slice(node[0], none, node[0].shape().extents(), given.ints("strides")), given.text("kind"));
+}
+
 // The order in which a window is walked only matters where sums round.
 Value window_of_transpose(Simplifier& to, const Candidate& node) {
   const Ints permutation = operand_of(node[0], Op::transpose) ? made_by(node[0]).attributes.ints("permutation") : Ints();
@@ -123,7 +136,8 @@ Value window_of_transpose(Simplifier& to, const Candidate& node) {
 }  // namespace
 
 std::span<const RuleRow> contraction_rules() {
-  static constexpr RuleRow rows[] = {{Op::reduce, reduce}, {Op::reduce_window, window_of_transpose}, {Op::dot_general, dot_general}};
+  static constexpr RuleRow rows[] = {
+      {Op::reduce, reduce}, {Op::reduce_window, window_of_one}, {Op::reduce_window, window_of_transpose}, {Op::dot_general, dot_general}};
   return rows;
 }
 

@@ -57,6 +57,9 @@ def cases():
         "normalized": lambda tf, x: [*tf.linalg.normalize(x, axis=-1), tf.clip_by_norm(x, 1.5, [1]), tf.math.reduce_euclidean_norm(x, 1)],
         "truncated_division": lambda tf, x: [tf.truncatediv(tf.cast(x * 5, "int32"), 2), tf.truncatemod(tf.cast(x * 5, "int32"), 3), tf.truncatediv(x, 0.3), tf.math.rint(x * 2)],
         "zeros_that_win": lambda tf, x: [tf.math.multiply_no_nan(1 / tf.nn.relu(x), tf.nn.relu(x)), tf.math.xlogy(tf.nn.relu(x), tf.nn.relu(x)), tf.math.count_nonzero(tf.nn.relu(x), 1)],
+        "more_zeros_that_win": lambda tf, x: [tf.math.xdivy(tf.nn.relu(x), tf.nn.relu(x)), tf.math.xlog1py(tf.nn.relu(x), tf.nn.relu(x) - 1)],
+        "polynomial": lambda tf, x: [tf.math.polyval([1.5, -2.0, 0.25], x), tf.math.polyval([3.0, x], x), tf.math.polyval([x, x + 1], x)],
+        "promises": lambda tf, x: [tf.debugging.check_numerics(x, "finite"), tf.experimental.numpy.mean(x, axis=1), tf.math.accumulate_n([x, x * 2])],
         "more_error_functions": lambda tf, x: [tf.math.erfc(x), tf.math.erfinv(tf.tanh(x))],
         "shape_that_is_known": lambda tf, x: tf.ensure_shape(x, [None, 4, 6]),
         "losses_of_logits": lambda tf, x: [tf.nn.sigmoid_cross_entropy_with_logits(x, x * 2), tf.nn.softmax_cross_entropy_with_logits(x, x * 2), tf.nn.crelu(x)],
@@ -83,6 +86,17 @@ def cases():
         "preprocess_mobilenet": lambda tf, x: applications().mobilenet_v2.preprocess_input(x),
         "preprocess_torch": lambda tf, x: applications().densenet.preprocess_input(x),
         "resize": lambda tf, x: [tf.image.resize(x, (5, 11)), tf.image.resize(x, [16, 4], method="nearest")],
+        "resize_of_version_1": lambda tf, x: [
+            tf.compat.v1.image.resize(x, size, method, align_corners=corners) for size in ((12, 5), (1, 16)) for method in (0, "nearest") for corners in (False, True)
+        ],
+        "resize_operations_of_version_1": lambda tf, x: [
+            tf.compat.v1.image.resize_bilinear(x, (5, 11), align_corners=True), tf.compat.v1.image.resize_bilinear(x, (5, 11), half_pixel_centers=True),
+            tf.compat.v1.image.resize_nearest_neighbor(x, (11, 5)), tf.compat.v1.image.resize_images(x, (3, 4), 3), tf.compat.v1.image.resize_bilinear(x, (20, 3)),
+        ],
+        "blocks_as_samples": lambda tf, x: [
+            tf.nn.atrous_conv2d(x, weights(3, 3, 3, 4), 2, "SAME"), tf.nn.atrous_conv2d(x, weights(2, 2, 3, 4), 3, "VALID"),
+            tf.batch_to_space(tf.space_to_batch(x, [3, 2], [[0, 1], [2, 0]]) * 2, [3, 2], [[1, 1], [0, 3]]), tf.batch_to_space(tf.space_to_batch(x, [4], [[0, 0]]), [4], [[0, 0]]),
+        ],
         "resize_antialias": lambda tf, x: tf.image.resize(x, (3, 5), antialias=True),
         "flips": lambda tf, x: [tf.image.flip_left_right(x), tf.image.flip_up_down(x)],
         "gray": lambda tf, x: [tf.image.rgb_to_grayscale(x), tf.image.grayscale_to_rgb(x[:, :, :, :1])],
@@ -128,6 +142,7 @@ def cases():
     on_tokens = {
         "one_hot": lambda tf, x: [tf.one_hot(x, 5), tf.one_hot(x, 4, on_value=2.0, off_value=-1.0, axis=1)],
         "lookup": lambda tf, x: tf.gather(np.arange(10, dtype="float32").reshape(5, 2), x),
+        "lookup_of_embeddings": lambda tf, x: tf.nn.embedding_lookup(weights(5, 2), x),
         "sequence_mask": lambda tf, x: tf.sequence_mask(x, 6),
         "integer_division": lambda tf, x: [(x - 2) // 2, (x - 2) % 3, x / 2],
         "row_by_index": lambda tf, x: tf.cast(x, "float32")[:, x[0, 1]],
@@ -137,7 +152,9 @@ def cases():
     # tf-keras cannot write an ellipsis into its .keras.
     yield functions("ellipsis", lambda tf, x: [x[..., 2], x[..., None], x[:, 1, ..., :2], x[..., ::-1]], series, formats=("h5",))
     yield functions("preprocess_resnet", lambda tf, x: applications().resnet50.preprocess_input(x), image, formats=("h5",))
-    yield functions("random", lambda tf, x: x + tf.random.normal((6,)) + tf.random.normal(tf.shape(x)), series, refused="tf.random.normal")
+    yield functions("random", lambda tf, x: x + tf.random.normal((6,)) + tf.random.normal(tf.shape(x)), series, refused="draws other numbers")
+    yield functions("dropout", lambda tf, x: tf.nn.dropout(x, 0.5), series, refused="draws other numbers")
+    yield functions("cubic_of_version_1", lambda tf, x: tf.compat.v1.image.resize(x, (4, 4), 2), image, refused="hint: tf.image.resize is read")
     yield functions("unique", lambda tf, x: tf.unique(tf.reshape(x, [-1]))[0], series, refused="tf.unique")
     yield functions("einsum", lambda tf, x: tf.einsum("abc,adc->abd", x, x), series, refused="does not hold what tf.einsum is called on")
     yield functions("bands_of_diagonals", lambda tf, x: tf.linalg.diag_part(x, k=(-1, 1)), series, refused="several diagonals")

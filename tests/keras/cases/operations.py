@@ -481,6 +481,10 @@ def images():
                inside(0, 1, (3, 4, 3)), single=False)
 
 
+def phase(parts):
+    return ops.arctan2(parts[1], parts[0])
+
+
 def signals():
     x, y = wide(0, (3, 2, 12), 1.0), wide(1, (3, 2, 12), 1.0)
     yield many("fourier", [
@@ -488,6 +492,9 @@ def signals():
         lambda x, y: ops.rfft(x, 15), lambda x, y: ops.irfft((x, y)), lambda x, y: ops.irfft((x, y), 9), lambda x, y: ops.irfft(ops.rfft(x)),
     ], x, y)  # fmt: skip
     signal = wide(0, (2, 40), 1.0)
+    # Where a real signal has no imaginary part, the sign of its zero is the phase's.
+    yield many("phases", [lambda x: phase(ops.rfft(x)), lambda x: phase(ops.rfft(x, 15)), lambda x: phase(ops.fft((x, ops.zeros_like(x)))),
+                          lambda x: phase(ops.stft(x, 8, 4, 8, center=False))], signal)  # fmt: skip
     options = [dict(), dict(window="hamming"), dict(window=None), dict(center=False)]
     yield many("stft", [lambda x, o=o: ops.stft(x, 8, 3, 10, **o) for o in options] + [lambda x: ops.stft(x, 8, 4, 8), lambda x: ops.stft(x, 1, 1, 2)], signal)
     yield many("istft", [lambda x, o=o: ops.istft(ops.stft(x, 8, 2, 8, **o), 8, 2, 8, **o) for o in options[:2]]

@@ -42,6 +42,12 @@ ResampleKernel kernel_of(const std::string& interpolation) {
   fail<InvalidArgument>("keras", "'interpolation' is nearest, bilinear, bicubic, lanczos3, lanczos5 or area; got '{}'", interpolation);
 }
 
+// Between the positions of two neighbours, in float32 as TensorFlow and JAX compute it.
+float step_between(int64_t from, int64_t to, Aligned aligned) {
+  if (aligned == Aligned::corners && to > 1) return static_cast<float>(from - 1) / static_cast<float>(to - 1);
+  return static_cast<float>(from) / static_cast<float>(to);
+}
+
 // [from, to]: how much of each input position is in each output position.
 std::vector<float> weights(int64_t from, int64_t to, const Resample& options) {
   bool area = options.interpolation == "area";
@@ -52,6 +58,7 @@ std::vector<float> weights(int64_t from, int64_t to, const Resample& options) {
   std::vector<double> column(static_cast<size_t>(from));
   for (int64_t k = 0; k < to; ++k) {
     double start = static_cast<double>(k) * step, centre = (static_cast<double>(k) + 0.5) * step - 0.5, total = 0;
+    if (options.aligned != Aligned::borders) centre = static_cast<float>(k) * step_between(from, to, options.aligned);
     for (int64_t i = 0; i < from; ++i) {
       auto position = static_cast<double>(i);
       double weight = area ? std::max(0.0, std::min(start + step, position + 1) - std::max(start, position))
@@ -66,10 +73,12 @@ std::vector<float> weights(int64_t from, int64_t to, const Resample& options) {
 }
 
 // JAX computes these positions in float32.
-Ints nearest_positions(int64_t from, int64_t to) {
+Ints nearest_positions(int64_t from, int64_t to, Aligned aligned) {
   Ints out;
   for (int64_t k = 0; k < to; ++k) {
     float position = (static_cast<float>(k) + 0.5f) * static_cast<float>(from) / static_cast<float>(to);
+    if (aligned != Aligned::borders) position = static_cast<float>(k) * step_between(from, to, aligned);
+    if (aligned == Aligned::corners) position = std::round(position);
     out.push_back(std::min(static_cast<int64_t>(std::floor(position)), from - 1));
   }
   return out;
@@ -80,7 +89,7 @@ Value resample_axis(Value x, int64_t axis, int64_t to, const Resample& options) 
   if (from == to) return x;
   if (from < 1 || to < 1 || std::max(from, to) > largest_side || from * to > most_weights)
     fail<InvalidArgument>("keras", "cannot resize {} to {} along axis {}", to_string(x.shape()), to, axis);
-  if (options.interpolation == "nearest") return take(x, nearest_positions(from, to), axis);
+  if (options.interpolation == "nearest") return take(x, nearest_positions(from, to, options.aligned), axis);
   Value matrix = convert(constant<float>(x.graph(), {from, to}, weights(from, to, options)), x.dtype());
   return moveaxis(dot_general(x, matrix, {{}, {}, {axis}, {0}}), {-1}, {axis});
 }

@@ -16,10 +16,14 @@ struct ImageAxes {
 };
 ImageAxes image_axes(Value images, bool channels_first);
 
+// Which places of two sizes are the same: the borders, as it should be; the first pixels' centres alone; the first and the last ones'.
+enum class Aligned { borders, first, corners };
+
 struct Resample {
   int64_t height, width;
   std::string interpolation = "bilinear";  // or nearest, bicubic, lanczos3, lanczos5, area
   bool antialias = false;
+  Aligned aligned = Aligned::borders;  // others with nearest and bilinear
 };
 // Integers come back as they were for nearest, as f32 otherwise.
 Value resample(Value images, const Resample& options, bool channels_first);

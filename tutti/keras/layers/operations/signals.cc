@@ -34,21 +34,23 @@ int64_t transform_length(const Config& config, int64_t n) {
   return n;
 }
 
+// Of a whole turn, the part out of n; exactly zero where it is, so that what cancels has no sign for a phase to follow.
+double angle(int64_t part, int64_t n) { return 2 * std::numbers::pi * static_cast<double>(part) / static_cast<double>(n); }
+double cosine(int64_t part, int64_t n) { return 4 * part == n || 4 * part == 3 * n ? 0 : std::cos(angle(part, n)); }
+double sine(int64_t part, int64_t n) { return 2 * part % n == 0 ? 0 : std::sin(angle(part, n)); }
+double minus_sine(int64_t part, int64_t n) { return 2 * part % n == 0 ? 0 : -std::sin(angle(part, n)); }
+
 // [from, to]: weight(k or t) * cos or sin of 2 pi t k / n.
-Value wave(Graph& graph, DType dtype, int64_t from, int64_t to, int64_t n, double (*function)(double),
+Value wave(Graph& graph, DType dtype, int64_t from, int64_t to, int64_t n, double (*function)(int64_t part, int64_t n),
            const std::function<double(int64_t)>& weight) {
   Tensor table(DType::f64, Shape({from, to}));
   auto out = table.as<double>();
   for (int64_t i = 0; i < from; ++i)
-    for (int64_t k = 0; k < to; ++k)
-      out[static_cast<size_t>(i * to + k)] =
-          weight(i) * function(2 * std::numbers::pi * static_cast<double>((i * k) % n) / static_cast<double>(n));
+    for (int64_t k = 0; k < to; ++k) out[static_cast<size_t>(i * to + k)] = weight(i) * function((i * k) % n, n);
   return graph.constant(table.converted(dtype));
 }
 
 double one(int64_t) { return 1; }
-double cosine(double x) { return std::cos(x); }
-double sine(double x) { return std::sin(x); }
 
 Value along(Value x, Value matrix, int64_t axis) { return moveaxis(dot_general(x, matrix, {{}, {}, {axis}, {0}}), {-1}, {axis}); }
 
@@ -74,7 +76,7 @@ Complex real_transform(Value x, int64_t n) {
   x = fitted(x, n);
   int64_t bins = n / 2 + 1, axis = x.rank() - 1;
   return {along(x, wave(x.graph(), x.dtype(), n, bins, n, cosine, one), axis),
-          -along(x, wave(x.graph(), x.dtype(), n, bins, n, sine, one), axis)};
+          along(x, wave(x.graph(), x.dtype(), n, bins, n, minus_sine, one), axis)};
 }
 
 // The bins between the first and the middle one stand for their mirror images too.

@@ -16,6 +16,7 @@ std::span<const Function> index_functions();   // indexing.cc
 std::span<const Function> matrix_functions();  // linalg.cc
 std::span<const Function> nn_functions();      // nn.cc
 std::span<const Function> image_functions();   // images.cc
+std::span<const Function> block_functions();   // blocks.cc
 
 // The first argument when `name` is nullptr, else a named one; absent or null: throws InvalidModel, or nullptr.
 const Argument& argument(Call& c, const char* name = nullptr);

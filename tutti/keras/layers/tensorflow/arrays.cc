@@ -250,6 +250,7 @@ std::span<const Function> array_functions() {
       {"cast", cast_tensor},
       {"concat", concat},
       {"convert_to_tensor", identity},
+      {"debugging.check_numerics", identity},
       {"ensure_shape", with_shape},
       {"expand_dims", expand},
       {"fill", fill},

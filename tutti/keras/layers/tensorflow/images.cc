@@ -12,19 +12,50 @@ namespace tutti::keras::tf {
 
 namespace {
 
+// "size", by [height, width] of the images at most if their proportions stay.
+Ints wanted_size(Call& c, Value x) {
+  Ints size = integers(c, argument(c, "size"));
+  if (size.size() != 2) c.config.invalid("'size' is [height, width]; got {}", to_string(size));
+  if (!flag(c, "preserve_aspect_ratio", false)) return size;
+  const ImageAxes sides = image_axes(x, false);
+  // As TensorFlow computes it, in float32.
+  const auto height = static_cast<float>(x.extent(sides.height)), width = static_cast<float>(x.extent(sides.width));
+  const float scale = std::min(static_cast<float>(size[0]) / height, static_cast<float>(size[1]) / width);
+  return {static_cast<int64_t>(std::nearbyint(scale * height)), static_cast<int64_t>(std::nearbyint(scale * width))};
+}
 // images, size, method, preserve_aspect_ratio, antialias
 Outputs resize(Call& c) {
   Value x = tensor(c);
-  Ints size = integers(c, argument(c, "size"));
-  if (size.size() != 2) c.config.invalid("'size' is [height, width]; got {}", to_string(size));
-  if (flag(c, "preserve_aspect_ratio", false)) {
-    const ImageAxes sides = image_axes(x, false);
-    // As TensorFlow computes it, in float32.
-    const auto height = static_cast<float>(x.extent(sides.height)), width = static_cast<float>(x.extent(sides.width));
-    const float scale = std::min(static_cast<float>(size[0]) / height, static_cast<float>(size[1]) / width);
-    size = {static_cast<int64_t>(std::nearbyint(scale * height)), static_cast<int64_t>(std::nearbyint(scale * width))};
-  }
+  const Ints size = wanted_size(c, x);
   return resample(x, {size[0], size[1], text(c, "method", "bilinear"), flag(c, "antialias", false)}, false);
+}
+
+// images, size, align_corners, half_pixel_centers
+Outputs resize_of_version_1(Call& c, const std::string& method) {
+  Value x = images(c);
+  const Ints size = wanted_size(c, x);
+  const bool corners = flag(c, "align_corners", false), centres = flag(c, "half_pixel_centers", false);
+  if (corners && centres) c.config.invalid("'align_corners' and 'half_pixel_centers' exclude each other");
+  const bool by_area = method == "area" && !corners;
+  if (method != "bilinear" && method != "nearest" && !by_area)
+    c.config.unsupported("resizing of TensorFlow 1 by '{}'{}; hint: tf.image.resize is read", method, corners ? " with align_corners" : "");
+  return resample(x,
+                  {size[0], size[1], method, false,
+                   corners              ? Aligned::corners
+                   : centres || by_area ? Aligned::borders
+                                        : Aligned::first},
+                  false);
+}
+Outputs resize_bilinear(Call& c) { return resize_of_version_1(c, "bilinear"); }
+Outputs resize_nearest(Call& c) { return resize_of_version_1(c, "nearest"); }
+// images, size, method (a word or its number), align_corners, preserve_aspect_ratio
+Outputs resize_images(Call& c) {
+  constexpr const char* methods[] = {"bilinear", "nearest", "bicubic", "area"};
+  const Argument* given = find(c, "method");
+  if (given != nullptr && given->constant.is_string()) return resize_of_version_1(c, text(c, "method", ""));
+  const int64_t method = integer(c, "method", 0);
+  if (method < 0 || method > 3) c.config.invalid("'method' is a number from 0 to 3; got {}", method);
+  return resize_of_version_1(c, methods[method]);
 }
 
 // Part of images: `height` by `width` pixels from (`top`, `left`) on.
@@ -197,6 +228,9 @@ std::span<const Function> image_functions() {
       {"image.pad_to_bounding_box", pad_to_bounding_box},
       {"image.per_image_standardization", per_image_standardization},
       {"image.resize", resize},
+      {"image.resize_bilinear", resize_bilinear},
+      {"image.resize_images", resize_images},
+      {"image.resize_nearest_neighbor", resize_nearest},
       {"image.resize_with_crop_or_pad", resize_with_crop_or_pad},
       {"image.resize_with_pad", resize_with_pad},
       {"image.rgb_to_grayscale", rgb_to_grayscale},

@@ -121,7 +121,10 @@ Outputs gather_along(Call& c) {
     c.config.unsupported("tf.gather with batch_dims={} of indices {}", same, to_string(indices.shape()));
   return gathered(c, x, indices, axis(c, x.rank(), "axis", same), same);
 }
-Outputs embedding_lookup(Call& c) { return take(tensor(c), tensor(c, "ids"), 0); }
+Outputs embedding_lookup(Call& c) {
+  find(c, "partition_strategy");  // of several tables
+  return take(tensor(c), tensor(c, "ids"), 0);
+}
 
 // params, indices [..., k], batch_dims: each row of indices names a place on k axes
 Outputs gather_places(Call& c) {

@@ -11,7 +11,7 @@ namespace {
 std::vector<tf::Function> all_functions() {
   std::vector<tf::Function> out;
   for (auto functions : {tf::math_functions(), tf::array_functions(), tf::index_functions(), tf::matrix_functions(), tf::nn_functions(),
-                         tf::image_functions()})
+                         tf::image_functions(), tf::block_functions()})
     out.insert(out.end(), functions.begin(), functions.end());
   return out;
 }
@@ -21,13 +21,17 @@ Outputs call_function(Call& c) {
   std::string given = c.config.text("function"), name = given;
   if (name.starts_with("compat.v1.")) name = name.substr(10);
   // What changes no result: a name, promises about the values, what the shapes tell anyway.
-  for (const char* hint : {"name", "num", "sorted", "stable", "conjugate", "validate_indices", "optimize", "a_is_sparse", "b_is_sparse"})
+  for (const char* hint : {"name", "num", "sorted", "stable", "conjugate", "validate_indices", "optimize", "a_is_sparse", "b_is_sparse",
+                           "dtype_hint", "message"})
     tf::find(c, hint);
   std::vector<std::string> known;
   for (const auto& function : functions) {
     if (function.name == name) return function.run(c);
     known.emplace_back(function.name);
   }
+  if (name.starts_with("random.") || name == "nn.dropout")
+    c.config.unsupported(
+        "TensorFlow's tf.{} draws other numbers in each run; hint: save a model that ends before it, as a VAE's at the mean", given);
   c.config.unsupported("TensorFlow's tf.{} is not read{}; hint: rebuild the model with Keras layers in its place", given,
                        did_you_mean(name, known));
 }

@@ -66,7 +66,7 @@ Value truncate_divide(Value a, Value b) {
   Value quotient = a / b;
   return select(compare(quotient, 0, Direction::LT), -floor(-quotient), floor(quotient));
 }
-// y = 0 makes 0 of everything, x log(y) of x = 0 likewise.
+// y = 0 makes 0 of everything, x log(y), x log(1 + y) and x / y of x = 0 likewise.
 Value multiply_no_nan(Value x, Value y) {
   Value product = x * y;
   return select(compare(y, 0, Direction::EQ), full_like(product, 0), product);
@@ -74,6 +74,14 @@ Value multiply_no_nan(Value x, Value y) {
 Value times_log(Value x, Value y) {
   Value product = x * log(y);
   return select(compare(x, 0, Direction::EQ), full_like(product, 0), product);
+}
+Value times_log_plus_one(Value x, Value y) {
+  Value product = x * log_plus_one(y);
+  return select(compare(x, 0, Direction::EQ), full_like(product, 0), product);
+}
+Value zero_over(Value x, Value y) {
+  Value quotient = x / y;
+  return select(compare(x, 0, Direction::EQ), full_like(quotient, 0), quotient);
 }
 Value complement_of_erf(Value x) { return 1.0 - unary(Op::erf, x); }
 
@@ -93,6 +101,16 @@ Outputs add_n(Call& c) {
   std::vector<Value> terms = tensors(c);
   Value sum = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) sum = sum + terms[i];
+  return sum;
+}
+
+// coeffs, x: a list, the highest power first
+Outputs polynomial(Call& c) {
+  const Value x = tensor(c, "x");
+  const Argument& list = argument(c);
+  if (list.kind == Argument::Kind::constant || list.items.empty()) c.config.unsupported("'coeffs' that is no list of numbers and tensors");
+  Value sum = tensor(c, list.items[0], x.dtype());
+  for (size_t i = 1; i < list.items.size(); ++i) sum = sum * x + tensor(c, list.items[i], x.dtype());
   return sum;
 }
 
@@ -197,6 +215,7 @@ std::span<const Function> math_functions() {
       {"linalg.norm", norm},
       {"linalg.normalize", normalize},
       {"math.abs", unary_function<abs>},
+      {"math.accumulate_n", add_n},
       {"math.acos", unary_function<apply<Op::acos>>},
       {"math.acosh", unary_function<apply<Op::acosh>>},
       {"math.add", binary_function<combine<Op::add>>},
@@ -247,6 +266,7 @@ std::span<const Function> math_functions() {
       {"math.multiply_no_nan", binary_function<multiply_no_nan>},
       {"math.negative", unary_function<apply<Op::negate>>},
       {"math.not_equal", binary_function<compared<Direction::NE>>},
+      {"math.polyval", polynomial},
       {"math.pow", binary_function<power>},
       {"math.reciprocal", unary_function<reciprocal>},
       {"math.reduce_all", reduction<all>},
@@ -277,6 +297,8 @@ std::span<const Function> math_functions() {
       {"math.tanh", unary_function<tanh>},
       {"math.top_k", top_k},
       {"math.truediv", binary_function<true_divide>},
+      {"math.xdivy", binary_function<zero_over>},
+      {"math.xlog1py", binary_function<times_log_plus_one>},
       {"math.xlogy", binary_function<times_log>},
       {"norm", norm},
       {"truncatediv", binary_function<truncate_divide>},
