@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 //
 #include "tutti/device/cpu/simd/math_inl.h"
+#include "tutti/device/cpu/simd/sine_inl.h"
 
 #ifndef TUTTI_TESTS_DEVICE_CPU_MATH_TEST
 #define TUTTI_TESTS_DEVICE_CPU_MATH_TEST
@@ -19,6 +20,8 @@ enum class Function {
   log,
   log_plus_one,
   erf,
+  sine,
+  cosine,
   rsqrt,
   root,
   gate_of_itself,
@@ -51,6 +54,8 @@ void run(Function function, const float* from, float* to, size_t n) {
     case Function::log: return map(from, to, n, [](auto x) HWY_ATTR { return log(x); });
     case Function::log_plus_one: return map(from, to, n, [](auto x) HWY_ATTR { return log_plus_one(x); });
     case Function::erf: return map(from, to, n, [](auto x) HWY_ATTR { return erf(x); });
+    case Function::sine: return map(from, to, n, [](auto x) HWY_ATTR { return sine(x); });
+    case Function::cosine: return map(from, to, n, [](auto x) HWY_ATTR { return cosine(x); });
     case Function::rsqrt: return map(from, to, n, [](auto x) HWY_ATTR { return rsqrt(x); });
     case Function::root: return map(from, to, n, [](auto x) HWY_ATTR { return root(x); });
     case Function::gate_of_itself: return map(from, to, n, [](auto x) HWY_ATTR { return logistic_times_tanh(x, x); });
@@ -158,6 +163,24 @@ TEST(cpu_math, logistic_times_tanh) {
 TEST(cpu_math, log) { expect_within(1.2, Function::log, std::log); }
 TEST(cpu_math, log_plus_one) { expect_within(1.5, Function::log_plus_one, std::log1p); }
 TEST(cpu_math, erf) { expect_within(1.5, Function::erf, std::erf); }
+TEST(cpu_math, sine) { expect_within(1.6, Function::sine, std::sin); }
+TEST(cpu_math, cosine) { expect_within(1.6, Function::cosine, std::cos); }
+// Near their zeros, where nearly all of x is taken away.
+TEST(cpu_math, sine_and_cosine_at_multiples_of_a_quarter_turn) {
+  std::vector<float> x, y;
+  for (int n = -64000; n < 64000; ++n) {
+    const auto zero = static_cast<float>(n * std::numbers::pi / 2);
+    x.insert(x.end(), {zero, std::nextafter(zero, infinity)});
+  }
+  y.resize(x.size());
+  on_each_target([&](const char* target) {
+    for (const auto& [function, exact] :
+         {std::pair<Function, double (*)(double)>{Function::sine, std::sin}, {Function::cosine, std::cos}}) {
+      HWY_DYNAMIC_DISPATCH(run)(function, x.data(), y.data(), x.size());
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_LE(ulps(y[i], exact(x[i])), 1.6) << target << ": f(" << x[i] << ") = " << y[i];
+    }
+  });
+}
 TEST(cpu_math, rsqrt) {
   expect_within(1.5, Function::rsqrt, [](double x) { return 1 / std::sqrt(x); });
 }

@@ -206,9 +206,8 @@ void Trainer::check_optimizer_start() {
   for (size_t i = 0; fits && i < own.size(); ++i) fits = optimizer_start_[i].shape() == own[i].initial.shape();
   if (fits) return;
   warning_ = fmt::format(
-      "the file's optimizer has {} variables, and its {} trainable weights need {}, so it starts anew, as Keras lets it; hint: layers that "
-      "are "
-      "frozen or set free after compile() want another compile(), or give the job an optimizer",
+      "the file's optimizer has {} variables, and its {} trainable weights need {}, so it starts anew, as Keras lets it; "
+      "hint: layers that are frozen or set free after compile() want another compile(), or give the job an optimizer",
       optimizer_start_.size(), weights.size(), own.size());
   optimizer_start_.clear();
 }

@@ -13,6 +13,7 @@
 //
 #include "tutti/device/cpu/simd/math_inl.h"
 #include "tutti/device/cpu/simd/parts_inl.h"
+#include "tutti/device/cpu/simd/sine_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tutti::cpu::HWY_NAMESPACE {
@@ -159,6 +160,12 @@ struct Tanh {
 struct Erf {
   static HWY_INLINE V of(V x) { return erf(x); }
 };
+struct Sine {
+  static HWY_INLINE V of(V x) { return sine(x); }
+};
+struct Cosine {
+  static HWY_INLINE V of(V x) { return cosine(x); }
+};
 struct Square {
   static HWY_INLINE V of(V x) { return hn::Mul(x, x); }
 };
@@ -295,6 +302,8 @@ MicroOp find_unary(Op op) {
     case Op::round_nearest_even: return unary<Round>;
     case Op::tanh: return unary<Tanh>;
     case Op::erf: return unary<Erf>;
+    case Op::sine: return unary<Sine>;
+    case Op::cosine: return unary<Cosine>;
     default: return nullptr;
   }
 }
