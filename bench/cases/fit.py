@@ -21,7 +21,7 @@ TARGETS = {
     "32 x Dense 64-256-256-10": {"jax vmap": 0.45},
     "10 x LSTM(150)": {"jax vmap": 0.8},
     "8 x CNN": {"jax vmap": 0.9},
-}
+} | {name: {"jax.jit": 1} for name in ("ResNet 32x32", "U-Net 64x64", "Transformer 64x64", "BiLSTM 50x16", "Separable 48x48", "Embedding 20000x64")}
 PEERS = ("tf.function", "jax.jit", "jax vmap")
 ALONE = ("32 x Dense 32-64-10", "100 x Dense 5-2-1")  # rows that also say how much faster all at once are than one after another
 WHOLE_RUN = 20  # epochs of a run whose start and end count as well
