@@ -14,7 +14,32 @@ def with_constant(merge):
     return keras.Model(x, merge(x, keras.ops.convert_to_tensor(np.arange(12, dtype="float32").reshape(1, 4, 3))))
 
 
+# Wide enough that two threads make one tower each, and what joins them reads through their last layers.
+def towers(end, join):
+    x = keras.Input((768,))
+    first, second = [end(layers.Dense(24)(layers.Dense(256, activation="relu")(x))) for _ in range(2)]
+    return keras.Model(x, join(first, second))
+
+
+def duelling():
+    x = keras.Input((768,))
+    value, advantage = [layers.Dense(units)(layers.Dense(256, activation="relu")(x)) for units in (1, 6)]
+    return keras.Model(x, [value + (advantage - keras.ops.mean(advantage, axis=1, keepdims=True)), keras.ops.exp(value - advantage)])
+
+
+def attending():
+    x = keras.Input((20, 128))
+    return keras.Model(x, layers.AdditiveAttention()([layers.Dense(64)(x), layers.Dense(64)(x)]))
+
+
 def cases():
+    ops = keras.ops
+    yield case("towers_duelling", duelling(), formats=("keras",))
+    yield case("towers_attending", attending())
+    yield case("towers_repeated", towers(lambda x: ops.tile(ops.expand_dims(x, 1), (1, 5, 1)), lambda a, b: ops.tanh(a + b)), formats=("keras",))
+    yield case("towers_crossed", towers(lambda x: x, lambda a, b: ops.expand_dims(a, 1) * ops.expand_dims(b, 2)), formats=("keras",))
+    yield case("towers_cut", towers(lambda x: x[:, 3:19:2], lambda a, b: a * b - b), formats=("keras",))
+    yield case("towers_turned", towers(lambda x: ops.transpose(ops.reshape(x, (-1, 4, 6)), (0, 2, 1)), lambda a, b: ops.matmul(a, ops.transpose(b, (0, 2, 1)))), formats=("keras",))
     yield layer("add_whole_numbers", layers.Add(dtype="int32"), (4,), (4,), inputs=[np.float32([[1.7, -1.7, 0.2, 9.9]]), np.float32([[0.7, -0.7, 0.9, 1]])])
     for kind in ELEMENTWISE:
         name = kind.__name__.lower()
