@@ -231,6 +231,7 @@ bool BatchPredictor::is_worth_apart(int64_t samples, const std::vector<Shape>& s
   if (!nature(shapes).independent) return false;
   const int64_t flops = saturating_multiply(nature_->flops, samples);
   if (flops > most_flops || flops < saturating_multiply(flops_a_byte, nature_->weight_bytes)) return false;
+  if (saturating_multiply(nature_->widest_bytes, samples) > most_memory_bytes) return false;  // without compiling it
   Predictor& one = program_for(samples, samples, shapes, threads())->front();
   return one.computes_in_host_memory() && one.stats().peak_memory_bytes <= most_memory_bytes;
 }
