@@ -87,7 +87,7 @@ Json with_earlier_calls(const Json& json, const std::vector<std::string>& names)
   return out;
 }
 
-bool is_reference(const Json& json) {
+bool is_plain_reference(const Json& json) {
   return json.is_list() && json.size() >= 3 && json[0].is_string() && json[1].is_int() && json[2].is_int();
 }
 
@@ -101,16 +101,16 @@ Json as_tensor(const Json& reference) {
 
 // In a call as Keras 2 writes it Keras 3 finds no tensors among the named arguments: those calls are written as it does.
 Json with_named_tensors(const Json& node) {
-  if (!node.is_list() || node.size() == 0 || !is_reference(node[0]) || node[0].size() < 4 || !node[0][3].is_object()) return node;
+  if (!node.is_list() || node.size() == 0 || !is_plain_reference(node[0]) || node[0].size() < 4 || !node[0][3].is_object()) return node;
   bool any = false;
   Json named = Json::object(), first = Json::list();
   for (const auto& [key, value] : node[0][3].members()) {
-    any = any || is_reference(value);
-    named.set(key, is_reference(value) ? as_tensor(value) : value);
+    any = any || is_plain_reference(value);
+    named.set(key, is_plain_reference(value) ? as_tensor(value) : value);
   }
   if (!any) return node;
   for (const Json& reference : node.items()) {
-    if (!is_reference(reference)) return node;
+    if (!is_plain_reference(reference)) return node;
     first.push(as_tensor(reference));
   }
   return JsonMembers{{"args", JsonList{first.size() == 1 ? first[0] : first}}, {"kwargs", named}};

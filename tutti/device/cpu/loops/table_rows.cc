@@ -27,13 +27,13 @@ bool are_last(const Ints& axes, int64_t first) {
   return true;
 }
 
-struct Axes {
+struct RowAxes {
   const Ints &row_axes, &picked, &batching, &index_batching, &map;
   int64_t vector;
 };
 
 // Nothing where blocks are no whole rows, one an index.
-std::optional<TableRows> table_rows(const Type& table, const Type& indices, const Axes& axes) {
+std::optional<TableRows> table_rows(const Type& table, const Type& indices, const RowAxes& axes) {
   const auto stacked = static_cast<int64_t>(axes.batching.size());
   if (stacked > 1 || axes.batching != axes.index_batching || (stacked == 1 && axes.batching[0] != 0)) return {};
   if (axes.picked != Ints{stacked} || axes.map != Ints{stacked} || table.shape.elements() == 0) return {};
