@@ -319,6 +319,16 @@ TEST(cpu_depthwise_convolution, few_pixels_are_divided_by_channels) {
   }
 }
 
+TEST(cpu_depthwise_convolution, many_channels_are_done_some_at_a_time) {
+  for (int64_t size : {3, 9}) {
+    ConvolutionShape shape = depthwise(6, 7, 300, {1, size, size});
+    shape.low = shape.high = {0, size / 2, size / 2};
+    for (int threads : {1, 2}) check(shape, threads);
+    shape.strides = {1, 2, 2};
+    check(shape);
+  }
+}
+
 TEST(cpu_depthwise_convolution, one_axis) {
   ConvolutionShape shape = depthwise(31, 1, 12, {1, 4, 1});
   shape.low = {0, 3, 0};

@@ -49,6 +49,19 @@ TEST(cpu_table_rows, of_indices_outside_are_what_take_makes_of_them) {
   }
 }
 
+// As many truths as there are indices, but not one for each of them.
+TEST(cpu_table_rows, of_a_choice_within_rows_are_chosen_after_they_are_gathered) {
+  Graph graph;
+  const Value table = graph.input("table", {DType::f32, {50, 6}}), at = graph.input("at", {DType::i32, {6, 8}});
+  const Value limits = graph.input("limits", {DType::f32, {1, 8, 6}});
+  const Value rows = gather(table, reshape(at, {6, 8, 1}), {{2}, {0}, {}, {}, {0}, 2}, {1, 6});
+  const Value chosen = broadcast_in_dim(compare(limits, 0, Direction::GT), {6, 8, 6}, {0, 1, 2});
+  graph.output("y", select(chosen, rows, broadcast_in_dim(scalar(graph, DType::f32, -1), {6, 8, 6}, {})));
+  EXPECT_TRUE(uses(graph, "gather rows"));
+  expect_as_reference(graph,
+                      {f32({50, 6}, random_floats(300, -1, 1, 7)), indices({6, 8}, 50), f32({1, 8, 6}, random_floats(48, -1, 1, 8))});
+}
+
 TEST(cpu_table_rows, are_summed_in_the_order_of_the_indices) {
   for (const bool from_zero : {true, false}) {
     Graph graph;

@@ -4,7 +4,6 @@
 #include "tutti/device/cpu/candidate.h"
 #include "tutti/device/cpu/candidates/contraction.h"
 #include "tutti/device/cpu/loops/candidates.h"
-#include "tutti/device/cpu/loops/table_rows.h"
 #include "tutti/device/reference/kernel.h"
 #include "tutti/device/scan.h"
 #include "tutti/graph/cost.h"

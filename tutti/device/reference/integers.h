@@ -9,18 +9,22 @@
 
 namespace tutti::reference {
 
+template <class T>
+int64_t as_index(T value) {
+  if constexpr (!std::is_integral_v<T>) {
+    return 0;
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return static_cast<int64_t>(std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
+  } else {
+    return static_cast<int64_t>(value);
+  }
+}
+
 inline int64_t read_index(DType dtype, const std::byte* at) {
-  return dispatch(dtype, [&](auto zero) -> int64_t {
-    using T = decltype(zero);
-    T value{};
-    std::memcpy(&value, at, sizeof(T));
-    if constexpr (!std::is_integral_v<T>) {
-      return 0;
-    } else if constexpr (std::is_same_v<T, uint64_t>) {
-      return static_cast<int64_t>(std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
-    } else {
-      return static_cast<int64_t>(value);
-    }
+  return dispatch(dtype, [&](auto zero) {
+    auto value = zero;
+    std::memcpy(&value, at, sizeof value);
+    return as_index(value);
   });
 }
 

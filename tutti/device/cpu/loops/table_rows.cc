@@ -1,12 +1,13 @@
-#include "tutti/device/cpu/loops/table_rows.h"
-
+// Rows of a table by their numbers, along its first axis or the one behind that of stacked tables: a gather, as an Embedding does, and the
+// scatter that adds to them, its gradient. The reference kernels take any block of any array, element by element and on one thread.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "tutti/device/bytes.h"
+#include "tutti/device/cpu/loops/candidates.h"
 #include "tutti/device/cpu/team.h"
+#include "tutti/device/reference/integers.h"
 
 namespace tutti::cpu {
 
@@ -20,8 +21,8 @@ struct TableRows {
   int64_t indices() const { return tables * count; }
 };
 
-// The axes behind the first ones, of which so many are in front of them.
-bool are_last(const Ints& axes, int64_t first) {
+// Whether the axes are first, first + 1, ...
+bool follow(const Ints& axes, int64_t first) {
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i] != first + static_cast<int64_t>(i)) return false;
   return true;
@@ -39,7 +40,7 @@ std::optional<TableRows> table_rows(const Type& table, const Type& indices, cons
   if (axes.picked != Ints{stacked} || axes.map != Ints{stacked} || table.shape.elements() == 0) return {};
   const int64_t rank = indices.shape.rank(), behind = rank - axes.vector;  // of the vector's axis, which has one element or is not there
   if (behind > 1 || (behind == 1 && indices.shape[axes.vector] != 1) || axes.vector < stacked) return {};
-  if (!are_last(axes.row_axes, axes.vector)) return {};
+  if (!follow(axes.row_axes, axes.vector)) return {};
   const int64_t tables = stacked == 1 ? table.shape[0] : 1, rows = table.shape[stacked];
   return TableRows{tables, rows, indices.shape.elements() / tables, table.shape.elements() / (tables * rows), indices.dtype};
 }
@@ -49,13 +50,10 @@ template <class Body>
 void each_index(DType dtype, const std::byte* indices, int64_t begin, int64_t end, const Body& body) {
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (std::is_integral_v<T>) {
-      for (int64_t i = begin; i < end; ++i) {
-        T value;
-        std::memcpy(&value, indices + i * static_cast<int64_t>(sizeof value), sizeof value);
-        constexpr auto most = std::numeric_limits<int64_t>::max();
-        body(i, sizeof value == sizeof most && std::is_unsigned_v<T> && value > static_cast<T>(most) ? most : static_cast<int64_t>(value));
-      }
+    for (int64_t i = begin; i < end; ++i) {
+      T value;
+      std::memcpy(&value, indices + i * static_cast<int64_t>(sizeof value), sizeof value);
+      body(i, reference::as_index(value));
     }
   });
 }
@@ -74,8 +72,10 @@ std::optional<Outside> find_outside(const Selection& selection, const Node& gath
   const auto number = selection.number(select.operands[2]);
   const Node& spread = selection.node(selection.graph().producer(select.operands[0]));
   if (!number || spread.op != Op::broadcast_in_dim) return {};
-  const Type& inside = selection.type(spread.operands[0]);
-  if (inside.shape.elements() != rows.indices() || !are_last(spread.attributes.ints("dimensions"), 0)) return {};
+  const Shape &inside = selection.type(spread.operands[0]).shape, &all = selection.type(gathered).shape;
+  if (inside.elements() != rows.indices() || !follow(spread.attributes.ints("dimensions"), 0)) return {};
+  for (int64_t axis = 0; axis < inside.rank(); ++axis)
+    if (inside[axis] != all[axis]) return {};
   return Outside{user, spread.operands[0], static_cast<float>(*number)};
 }
 
