@@ -17,9 +17,12 @@ bool is_one_of(std::string_view list, std::string_view word) {
 }
 
 bool is_layer(const Json& json) {
+  if (!json.is_object()) return false;
   const Json *name = json.find("class_name"), *config = json.find("config");
   return name != nullptr && name->is_string() && config != nullptr && config->is_object();
 }
+
+bool is_of_class(const Json& json, std::string_view name) { return is_layer(json) && json.at("class_name").as_string() == name; }
 
 // Options that Keras 3 refuses for their name alone, with values that say nothing.
 bool is_gone(std::string_view class_name, std::string_view key, const Json& value) {
@@ -45,8 +48,7 @@ Json renewed(const Json& json);
 
 Json renewed_option(std::string_view class_name, const std::string& key, const Json& value) {
   if (key == "axis" && class_name == "BatchNormalization" && value.is_list() && value.size() == 1) return value[0];
-  if (key == "dtype" && value.is_object() && is_layer(value) && value.at("class_name").as_string().starts_with("Policy"))
-    return value.at("config").at("name");
+  if (key == "dtype" && is_layer(value) && value.at("class_name").as_string().starts_with("Policy")) return value.at("config").at("name");
   Json out = renewed(value);
   if (!key.ends_with("_initializer") || !is_layer(out)) return out;
   Json arguments = Json::object();
@@ -60,7 +62,7 @@ Json renewed_option(std::string_view class_name, const std::string& key, const J
 Json with_input_layer(const Json& layers) {
   const Json* config = layers.size() > 0 && layers[0].is_object() ? layers[0].find("config") : nullptr;
   const Json* shape = config != nullptr ? config->find("batch_input_shape") : nullptr;
-  if (shape == nullptr || layers[0].at("class_name").dump() == "\"InputLayer\"") return layers;
+  if (shape == nullptr || is_of_class(layers[0], "InputLayer")) return layers;
   const Json* dtype = config->find("dtype");
   const std::string name = config->has("name") ? config->at("name").as_string() + "_input" : "input";
   Json out = Json::list();
@@ -128,10 +130,9 @@ Json with_calls_of_keras3(const Json& config) {
   std::vector<std::string> names;
   for (size_t i = 0; layers != nullptr && layers->is_list() && i < layers->size(); ++i) {
     const Json& layer = (*layers)[i];
-    if (!layer.is_object() || !is_layer(layer) || layer.at("class_name").as_string() != "Sequential") continue;
+    if (!is_of_class(layer, "Sequential")) continue;
     const Json *inner = layer.at("config").find("layers"), *name = layer.at("config").find("name");
-    const bool begins_with_input = inner != nullptr && inner->is_list() && inner->size() > 0 && (*inner)[0].is_object() &&
-                                   is_layer((*inner)[0]) && (*inner)[0].at("class_name").as_string() == "InputLayer";
+    const bool begins_with_input = inner != nullptr && inner->is_list() && inner->size() > 0 && is_of_class((*inner)[0], "InputLayer");
     if (begins_with_input && name != nullptr && name->is_string()) names.push_back(name->as_string());
   }
   Json out = config, list = Json::list();
